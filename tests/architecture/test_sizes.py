@@ -48,5 +48,5 @@ def test_no_class_has_more_methods_than_the_limit_with_those_of_its_bases() -> N
 
 
 def test_methods_of_bases_in_other_files_are_counted() -> None:
-    session = methods("ostler.server.sessions.session", "SessionCore")
-    assert methods("ostler.server.sessions.live", "LiveSession") > session > set()
+    end = methods("ostler.link.peer", "Remote")
+    assert methods("ostler.link.remote", "RemoteRunner") > end > set()

@@ -16,4 +16,5 @@ def listed_view(session: Session) -> Session:
 
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
-    return session_view(live.record, live.shown, live.last, live.updated_at, live.agent.process)
+    session = live.core
+    return session_view(session.record, session.shown, session.last, session.updated_at, live.agent.process)

@@ -8,6 +8,7 @@ import msgspec
 from ostler.base.errors import OstlerError
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionRecord
 from ostler.wire.sessions import CreateSession, PromptReceipt, SendMessage
@@ -49,17 +50,18 @@ async def begin_with(
     names: Mapping[str, str] = _OWN_NAMES,
 ) -> Begun:
     """Send the first prompt of a session that was made for it; it goes if the prompt is refused."""
+    session = live.core
     try:
         return await send(sessions, live, prompt, change, names)
     except OstlerError:
-        if not _is_used(live):
-            await sessions.delete(live.record.project, live.id)
+        if not _is_used(session):
+            await sessions.delete(session.record.project, session.id)
         raise
 
 
-def _is_used(live: LiveSession) -> bool:
+def _is_used(session: SessionCore) -> bool:
     """Whether another client, who knew the key, was faster with a prompt of their own."""
-    state = live.state
+    state = session.state
     return state.turn is not None or state.last_turn is not None or bool(state.queue)
 
 
@@ -76,16 +78,16 @@ async def send(
     names: Mapping[str, str] = _OWN_NAMES,
 ) -> Begun:
     """Send one more prompt; `names` are what the client calls what it changes."""
-    before = live.last
+    before = live.core.last
     receipt = await sessions.send(live, prompt, change, names)
-    return Begun(live, receipt, await _offset(sessions, live, receipt, before))
+    return Begun(live, receipt, await _offset(sessions, live.core, receipt, before))
 
 
-async def _offset(sessions: Sessions, live: LiveSession, receipt: PromptReceipt, before: int) -> int:
+async def _offset(sessions: Sessions, session: SessionCore, receipt: PromptReceipt, before: int) -> int:
     """Other turns may have gone on, and even begun, while the prompt was looked at."""
     if receipt.disposition != "started" or receipt.turn_id is None:
         return before
-    turn = live.state.turn
+    turn = session.state.turn
     if turn is None or turn.turn_id != receipt.turn_id:
-        turn = await sessions.store.logs.find_turn(live.id, receipt.turn_id)
+        turn = await sessions.store.logs.find_turn(session.id, receipt.turn_id)
     return turn.first_sequence - 1 if turn is not None else before

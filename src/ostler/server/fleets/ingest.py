@@ -13,6 +13,7 @@ from ostler.base.errors.fleets import EventsRefused
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.fleet import FleetState, Taken
+from ostler.server.sessions.session import SessionCore
 from ostler.wire import fleets
 from ostler.wire.fleets import INGESTED_TYPES, MOST_ORIGINS, Gap, IngestedEvent, IngestReceipt, ReportedData
 from ostler.wire.running import Draft
@@ -34,16 +35,17 @@ class Ingest:
 
         `events` is called when all earlier requests are done.
         """
-        live.refuse_if_over("events")
-        await live.refuse_if_full()
-        turn = self._turns.setdefault(live.id, asyncio.Lock())
-        return await asyncio.shield(live.background.spawn(_take(turn, live, events)))
+        session = live.core
+        session.refuse_if_over("events")
+        await session.refuse_if_full()
+        turn = self._turns.setdefault(session.id, asyncio.Lock())
+        return await asyncio.shield(session.background.spawn(_take(turn, session, events)))
 
 
-async def _take(turn: asyncio.Lock, live: LiveSession, made: Callable[[], Sequence[IngestedEvent]]) -> IngestReceipt:
+async def _take(turn: asyncio.Lock, session: SessionCore, made: Callable[[], Sequence[IngestedEvent]]) -> IngestReceipt:
     async with turn:  # what an earlier request wrote is durable or undone
         events = made()
-        taken = dict((live.state.fleet or FleetState()).taken)
+        taken = dict((session.state.fleet or FleetState()).taken)
         new = []
         for event in _in_order(events):
             if event.seq is not None:
@@ -55,8 +57,8 @@ async def _take(turn: asyncio.Lock, live: LiveSession, made: Callable[[], Sequen
         if len(taken) > MOST_ORIGINS:
             raise refused({"origin": [f"the session has events of {MOST_ORIGINS} origins already"]})
         if new:
-            await live.write(*map(draft_of, new))
-        return _receipt(live, events, len(new), taken)
+            await session.write(*map(draft_of, new))
+        return _receipt(session, events, len(new), taken)
 
 
 def _in_order(events: Sequence[IngestedEvent]) -> list[IngestedEvent]:
@@ -66,7 +68,7 @@ def _in_order(events: Sequence[IngestedEvent]) -> list[IngestedEvent]:
 
 
 def _receipt(
-    live: LiveSession, events: Sequence[IngestedEvent], accepted: int, taken: dict[str, Taken]
+    session: SessionCore, events: Sequence[IngestedEvent], accepted: int, taken: dict[str, Taken]
 ) -> IngestReceipt:
     origins = sorted({event.origin for event in events if event.seq is not None})
     return IngestReceipt(
@@ -74,7 +76,7 @@ def _receipt(
         duplicates=len(events) - accepted,
         gaps=tuple(Gap(origin=name, first=first, last=last) for name in origins for first, last in taken[name].gaps),
         last_seq={name: taken[name].last for name in origins},
-        last_sequence=live.last,
+        last_sequence=session.last,
     )
 
 

@@ -24,8 +24,8 @@ class Notices:
                 self._last[each.id] = text
                 with suppress(SessionNotFound, OwnedElsewhere), Leases():
                     live = await self._sessions.registry.live(each.project, each.id)
-                    if live.record.runner is None and not live.state.ended:
-                        await live.note([drafts.on_runner(f"waiting for a runner: {text}", "queued")])
+                    if live.core.record.runner is None and not live.core.state.ended:
+                        await live.core.note([drafts.on_runner(f"waiting for a runner: {text}", "queued")])
 
     def forget_others(self, waiting: set[str]) -> None:
         """Remember nothing of sessions that wait no longer."""

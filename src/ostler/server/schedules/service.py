@@ -222,7 +222,7 @@ class Fires:
         live, _ = await self._sessions.creation.create(
             project, replace(session_of(order, agent), key=key), spec_of(order)
         )
-        return live.record.id
+        return live.core.record.id
 
     async def _held_back(self, row: ScheduleRow, body: NewSchedule, fire: FireRow, fires: list[FireRow]) -> str | None:
         """Why a time begins nothing, if another task of its schedule is at work or waits."""

@@ -30,7 +30,7 @@ class Asks:
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """Decide a permission."""
-        ask = self._session.open_ask(ask_id)
+        ask = self._session.state.open_ask(ask_id)
         if ask is None or ask.permission is None:
             raise await self._why_not_open(ask_id, "permission")
         decided = drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")
@@ -42,7 +42,7 @@ class Asks:
         self, ask_id: str, answers: tuple[tuple[str, ...], ...] | None, message: str | None
     ) -> Ask:
         """Answer a question, or decline with None."""
-        ask = self._session.open_ask(ask_id)
+        ask = self._session.state.open_ask(ask_id)
         if ask is None or ask.question is None:
             raise await self._why_not_open(ask_id, "question")
         if answers is not None:

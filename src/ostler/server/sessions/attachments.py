@@ -9,8 +9,10 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import PurePath
 from typing import assert_never
 
-from ostler.base.errors import InvalidRequest, Unprocessable
+from ostler.base.errors import InvalidRequest, StoreUnavailable, Unprocessable
 from ostler.base.ids import new_id
+from ostler.base.logs import Log
+from ostler.base.retry import delays
 from ostler.server.objects.protocol import Objects
 from ostler.wire.parts import (
     AttachedFile,
@@ -24,7 +26,9 @@ from ostler.wire.parts import (
     TextPart,
 )
 
+log = Log(__name__)
 _ROOT = "attachments"
+_FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
 _ODD = re.compile(r"[^\w.,+@() -]+")
 _LONGEST_NAME = 120
 
@@ -47,8 +51,17 @@ class SessionAttachments:
         self._objects.put(f"{_ROOT}/{self._session}/{name}", content)
         return f"{self.place}/{name}"
 
-    def keep(self, images: Mapping[str, bytes]) -> dict[str, str]:
-        """Pictures that the agent made; gives the paths that they are known by from now on."""
+    async def keep(self, images: Mapping[str, bytes]) -> dict[str, str]:
+        """Keep pictures that the agent made; while the disk is full it simply waits. Gives their paths."""
+        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
+        while True:
+            try:
+                return await asyncio.to_thread(self._stored_pictures, images)
+            except StoreUnavailable as error:
+                log.error("session.picture_failed", session_id=self._session, reason=str(error))
+                await asyncio.sleep(next(pauses))
+
+    def _stored_pictures(self, images: Mapping[str, bytes]) -> dict[str, str]:
         return {path: self.add(f"pictures/{_named_by_content(path, data)}", data) for path, data in images.items()}
 
     def read(self, path: str) -> bytes | None:

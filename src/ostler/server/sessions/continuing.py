@@ -1,8 +1,10 @@
-"""A turn whose process died, as the log has it: what the next process needs to go on with it, or what to close."""
+"""A turn whose process died: how the next process goes on with it by what the log has, or what is to be closed."""
 
 from typing import NamedTuple
 
+from ostler.base.errors import AgentExited, AgentStartFailed, OstlerError
 from ostler.server.sessions import drafts
+from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.session import SessionCore
@@ -12,12 +14,12 @@ from ostler.wire.parts import PromptPart
 from ostler.wire.running import Answer, Continued, Draft, PermissionAnswer, Prompt, QuestionAnswer
 from ostler.wire.sessions import Ask, Turn
 
-MOST_DEATHS = 3
+_MOST_DEATHS = 3
 """How many processes may die one after the other in a turn that does not come any further."""
 _MESSAGE = "itm_prm_"
 
 
-class LeftTurn(NamedTuple):
+class _LeftTurn(NamedTuple):
     """A turn without a process."""
 
     prompt: Prompt
@@ -27,7 +29,57 @@ class LeftTurn(NamedTuple):
     """How much has come of it."""
 
 
-async def left_turn(session: SessionCore, turn: Turn) -> LeftTurn | None:
+class Continuing:
+    """Goes on with the turn of a process that died, in another one."""
+
+    def __init__(self, session: SessionCore, agent: SessionAgent) -> None:
+        self._session = session
+        self._agent = agent
+        self._died_at: tuple[str, int] | None = None
+        self._deaths = 0
+
+    async def go_on(self, turn_id: str, why: OstlerError) -> None:
+        """Hand the turn to a new process; raises why the last one died if that makes no sense any more."""
+        while True:
+            turn = self._session.state.turn
+            left = await _left_turn(self._session, turn) if turn is not None else None
+            if not is_current(self._session, turn_id):
+                return
+            if left is None or not self._may_go_on(left):
+                raise why
+            try:
+                await self._agent.prompt(left.prompt, left.continued)
+            except (AgentExited, AgentStartFailed) as error:
+                why = error
+                self._agent.forget()
+            else:
+                await self._tell_decided(left.continued)
+                return
+
+    def _may_go_on(self, left: _LeftTurn) -> bool:
+        """Whether the turn has come any further since its process died the last times."""
+        point = (left.prompt.turn_id, left.finished)
+        self._deaths = self._deaths + 1 if point == self._died_at else 1
+        self._died_at = point
+        return self._deaths <= _MOST_DEATHS
+
+    async def _tell_decided(self, continued: Continued) -> None:
+        """Tell the new process what was decided while it started."""
+        still_open = {ask.ask_id for ask in self._session.state.asks}
+        for ask_id in continued.open_asks:
+            if ask_id not in still_open:
+                ask = await self._session.reads.store.logs.find_ask(self._session.id, ask_id)
+                if ask is not None and (answer := answer_of(ask)) is not None:
+                    await self._agent.tell(answer)
+
+
+def is_current(session: SessionCore, turn_id: str) -> bool:
+    """Whether this turn is under way."""
+    turn = session.state.turn
+    return turn is not None and turn.turn_id == turn_id
+
+
+async def _left_turn(session: SessionCore, turn: Turn) -> _LeftTurn | None:
     """What the log has of the turn under way; None if it does not even have its prompt."""
     transcript, asks = await _read(session, turn)
     items = [message.item for message in transcript.messages()]
@@ -45,7 +97,7 @@ async def left_turn(session: SessionCore, turn: Turn) -> LeftTurn | None:
         steered=tuple(prompts[1:]),
     )
     finished = sum(item.kind != "message" or item.status == "completed" for item in done)
-    return LeftTurn(prompts[0], continued, finished)
+    return _LeftTurn(prompts[0], continued, finished)
 
 
 async def open_items(session: SessionCore) -> list[Draft]:

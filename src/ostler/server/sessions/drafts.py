@@ -1,6 +1,6 @@
 """Events that the server itself writes."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Literal
 
 import msgspec
@@ -312,7 +312,12 @@ def question_resolved(
     return _draft("question.resolved", data)
 
 
-def ask_dropped(ask: Ask, by: str) -> Draft:
+def asks_dropped(asks: Iterable[Ask], by: str) -> list[Draft]:
+    """That nobody needs to answer what is open."""
+    return [_ask_dropped(ask, by) for ask in asks]
+
+
+def _ask_dropped(ask: Ask, by: str) -> Draft:
     """An open ask that nobody can answer any more."""
     if ask.permission is not None:
         return permission_resolved(ask.permission, "reject", None, by)

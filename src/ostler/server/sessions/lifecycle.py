@@ -193,7 +193,7 @@ class Lifecycle:
         left = await open_items(self._session)
         state = self._session.state
         ended = [drafts.turn_ended(state.turn.turn_id, "interrupted", reason)] if state.turn else []
-        return [*left, *self._session.dropped_asks(reason), *ended]
+        return [*left, *drafts.asks_dropped(state.asks, reason), *ended]
 
     async def delete(self) -> None:
         """End everything; the caller removes what is stored."""

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from contextvars import ContextVar
-from typing import Protocol, Self, TypeVar
+from typing import Protocol, Self
 
 from msgspec.structs import replace
 
@@ -31,8 +31,8 @@ from ostler.wire.running import AgentExit, Draft
 log = Log(__name__)
 
 
-class LiveSession(SessionCore):
-    """One session in memory; exists while somebody uses it."""
+class LiveSession:
+    """One session in memory, made of its core and the parts around that; exists while somebody uses it."""
 
     def __init__(
         self,
@@ -49,7 +49,7 @@ class LiveSession(SessionCore):
         wrap_up_seconds: float,
         goes_on_after_limit: bool,
     ) -> None:
-        super().__init__(
+        self.core = core = SessionCore(
             record=record,
             open_log=open_log,
             reads=reads,
@@ -60,84 +60,86 @@ class LiveSession(SessionCore):
             lost=lost,
         )
         self._runners = runners
-        self.agent = SessionAgent(self, runners, self.delivered, idle_seconds, self._left_open)
-        self.chores = Chores(self, self.agent, work)
-        self.limit = LimitWait(self, reads, is_wanted=goes_on_after_limit)
-        self.turns = Turns(self, self.agent, self.chores, self.limit)
-        self.asks = Asks(self, self.agent, reads)
-        self.lifecycle = Lifecycle(self, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
+        self.agent = SessionAgent(core, runners, self.delivered, idle_seconds, self._left_open)
+        self.chores = Chores(core, self.agent, work)
+        self.limit = LimitWait(core, reads, is_wanted=goes_on_after_limit)
+        self.turns = Turns(core, self.agent, self.chores, self.limit)
+        self.asks = Asks(core, self.agent, reads)
+        self.lifecycle = Lifecycle(core, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
 
     @property
     def is_at_work(self) -> bool:
         """Whether it has a slot of its runner: a process, a turn or one about to begin, or work at its files."""
-        state = self.state
-        is_begun = state.status in {"queued", "provisioning"} and self.record.runner is not None
-        is_busy = state.status == "running" and (self.has_prompts or self.chores.are_blocking)
+        state = self.core.state
+        is_begun = state.status in {"queued", "provisioning"} and self.core.record.runner is not None
+        is_busy = state.status == "running" and (state.has_prompts or self.chores.are_blocking)
         is_there = self.agent.connection is not None or self.agent.falls_asleep
         return is_there or state.turn is not None or is_begun or is_busy
 
     @property
     def is_idle(self) -> bool:
         """Whether it has a slot of its runner only because its process is kept for the next prompt."""
-        is_free = not self.chores.are_blocking and not self.changes_under_way
-        return self.agent.connection is not None and self.may_sleep and is_free
+        is_free = not self.chores.are_blocking and not self.core.changes_under_way
+        return self.agent.connection is not None and self.core.may_sleep and is_free
 
     async def delivered(self, events: Sequence[Draft], progress: Progress) -> None:
         """Store what the agent did; decides by itself the asks that need no human."""
-        await self.log.measure()
-        if self.log.is_full:
+        session = self.core
+        await session.log.measure()
+        if session.log.is_full:
             events = thinned(events)
-        if self.log.redaction is not None:
-            events = self.log.redaction.grown(events)
-        await self._keep_pictures(events)
+        if session.log.redaction is not None:
+            events = session.log.redaction.grown(events)
+        await _keep_pictures(session, events)
         limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
-        written, answers = vet([*events, *limited], self.state, self.permission_mode)
-        if not written or self.log.is_deleted or self.state.ended:
+        written, answers = vet([*events, *limited], session.state, session.permission_mode)
+        if not written or session.log.is_deleted or session.state.ended:
             return
-        self.name_interrupter(written)
+        session.name_interrupter(written)
         failpoint("deliver.before")
-        await self.note(written, progress)
+        await session.note(written, progress)
         failpoint("deliver.after")
         for answer in answers:
-            self.background.spawn(self.agent.tell(answer))
-        if self.log.is_full and not self._overflown:
+            session.background.spawn(self.agent.tell(answer))
+        if session.log.is_full and not self._overflown:
             self._overflown = True
-            self.background.spawn(self._overflow())
+            session.background.spawn(self._overflow())
         if any(draft.type == "turn.ended" for draft in written):
             self.agent.rest()
-            self.background.spawn(self._go_on())
+            session.background.spawn(self._go_on())
 
     def _left_open(self, end: AgentExit, turn_id: str) -> None:
         self.turns.go_on_with(turn_id, end)
 
-    async def _keep_pictures(self, events: Sequence[Draft]) -> None:
-        """Pictures that came with events lie with those that clients sent; the log has their paths."""
-        for draft in events:
-            if draft.images and isinstance(draft.data, ItemCompletedData):
-                item, images, draft.images, draft.raw = draft.data.item, draft.images, None, None
-                paths = await self.keep(images)
-                parts = (
-                    replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart) else part
-                    for part in item.content
-                )
-                draft.data = replace(draft.data, item=replace(item, content=tuple(parts)))
-
     async def _go_on(self) -> None:
         await self.turns.begin_next()
-        if self.is_idle and self._runners.has_slots(self.record.runner):
+        if self.is_idle and self._runners.has_slots(self.core.record.runner):
             self._runners.room()  # it may be put to sleep for another
 
     async def _overflow(self) -> None:
         """The log is full: say so, and end the turn."""
-        log.warning("session.log_full", session_id=self.id)
-        await self.note([drafts.error_of(self.log.full())])
+        log.warning("session.log_full", session_id=self.core.id)
+        await self.core.note([drafts.error_of(self.core.log.full())])
         if self.agent.connection is not None:
             await self.agent.connection.interrupt()
 
 
 def _is_failure(draft: Draft) -> bool:
     return isinstance(draft.data, TurnEndedData) and draft.data.outcome == "failed"
+
+
+async def _keep_pictures(session: SessionCore, events: Sequence[Draft]) -> None:
+    """Pictures that came with events lie with those that clients sent; the log has their paths."""
+    for draft in events:
+        if draft.images and isinstance(draft.data, ItemCompletedData):
+            item, images, draft.images, draft.raw = draft.data.item, draft.images, None, None
+            paths = await session.attachments.keep(images)
+            parts = (
+                replace(part, path=paths.get(part.path, part.path)) if isinstance(part, ImagePart) else part
+                for part in item.content
+            )
+            draft.data = replace(draft.data, item=replace(item, content=tuple(parts)))
 
 
 class Held(Protocol):
@@ -148,9 +150,6 @@ class Held(Protocol):
 
     def release(self) -> None:
         """Somebody does not any longer."""
-
-
-H = TypeVar("H", bound=Held)
 
 
 class Leases:
@@ -173,8 +172,8 @@ class Leases:
     def end(self) -> None:
         """Use them no longer."""
         self._is_over = True
-        for live in self._held:
-            live.release()
+        for held in self._held:
+            held.release()
         self._held.clear()
 
     @classmethod
@@ -185,12 +184,11 @@ class Leases:
             raise RuntimeError("Whoever asks for a session says with `Leases` for how long.")
         return leases
 
-    def hold(self, live: H) -> H:
+    def hold(self, session: Held) -> None:
         """Use a session from now on."""
-        if live not in self._held:
-            live.hold()
-            self._held.append(live)
-        return live
+        if session not in self._held:
+            session.hold()
+            self._held.append(session)
 
 
 _current: ContextVar[Leases | None] = ContextVar("leases", default=None)

@@ -22,6 +22,7 @@ from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.runners.waiting import Waiting
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.acting import acting, deed, next_claim
 from ostler.server.store.errors import ClaimTaken, KeyTaken
@@ -189,8 +190,10 @@ class Creation:
             raise
         live = self._registry.begin(new, first)
         if new.runner is None:
-            self._waiting.add(live.record)
-        if live.record.order is not None and live.record.is_in_place:  # nothing is made, so that it can begin at once
+            self._waiting.add(live.core.record)
+        if (
+            live.core.record.order is not None and live.core.record.is_in_place
+        ):  # nothing is made, so that it can begin at once
             await live.turns.begin_next()
         else:
             await live.turns.go_on()
@@ -202,29 +205,29 @@ class Creation:
 
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""
-        await live.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec, arrives=True))
-        live.rewrite(spec=spec, runner=about.id)
+        await live.core.log.append([drafts.placed(about.name)], placed=Placed(about.id, spec, arrives=True))
+        live.core.rewrite(spec=spec, runner=about.id)
         if self._runners.is_linked(about.id):  # else it is gone on with when the runner is back
             live.agent.regain_runner()
         await live.turns.go_on()
 
-    async def sibling(self, live: LiveSession, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
+    async def sibling(self, session: SessionCore, key: str | None, agent: str, spec: SessionSpec) -> NewSession:
         """A session like another one that delivers nothing and tells nobody by itself; raises if the key is taken."""
-        async with self._quotas.creating(live.record.project, acting()) as room:
+        async with self._quotas.creating(session.record.project, acting()) as room:
             if room.live is not None:
                 raise room.live
         session_id, grant = new_id("ses"), msgspec.structs.replace(spec.grant, actor=acting())
         checked = checked_key(key)
-        if checked and (known := await self._store.find_session(live.record.project, checked)):
+        if checked and (known := await self._store.find_session(session.record.project, checked)):
             raise SessionAlreadyExists(key=checked, agent=known.agent)
         return NewSession(
             id=session_id,
-            project=live.record.project,
+            project=session.record.project,
             key=checked or session_id,
             agent=agent,
             created_at=self._clock.now(),
             spec=msgspec.structs.replace(spec, task=_open_ended(spec.task), grant=grant),
-            runner=live.record.runner,
+            runner=session.record.runner,
         )
 
     async def insert(self, new: NewSession, begun: list[Draft]) -> LiveSession:

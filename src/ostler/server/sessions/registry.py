@@ -26,6 +26,7 @@ from ostler.server.sessions.log.session_log import NO_LOG_STEPS, LogSteps, Proje
 from ostler.server.sessions.log.state import SessionState, state_in
 from ostler.server.sessions.ownership import Ownership
 from ostler.server.sessions.secrets import redaction_of
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.store.peers import Bell
 from ostler.server.store.records import Append, NewSession, SessionRecord
@@ -103,7 +104,7 @@ class Registry:
             self._steps.when_offered()
         if bell is None or bell.session:
             live = self._live.get(bell.session) if bell is not None else None
-            if bell is not None and live is not None and bell.epoch > live.record.epoch:
+            if bell is not None and live is not None and bell.epoch > live.core.record.epoch:
                 self.lose(bell.session)
             self._elsewhere.heard(bell)
 
@@ -118,7 +119,7 @@ class Registry:
         if (live := self._live.pop(session_id, None)) is not None:
             log.warning("session.lost", session_id=session_id)
             live.lifecycle.leave()
-            live.log.feed.close()
+            live.core.log.feed.close()
 
     async def find(self, project: str, id_or_key: str) -> SessionRecord:
         """The row of a session, by id or key."""
@@ -130,21 +131,26 @@ class Registry:
     async def live(self, project: str, id_or_key: str) -> LiveSession:
         """The one live object of a session; it is there as long as the `Leases` of whoever asks."""
         leases = Leases.current()
-        if (known := self._live.get(id_or_key)) is not None and known.record.project == project:
-            return leases.hold(known)
+        if (known := self._live.get(id_or_key)) is not None and known.core.record.project == project:
+            leases.hold(known.core)
+            return known
         async with self.steady():
             record = await self.find(project, id_or_key)
             if not self._ownership.is_ours(record) and not await self._ownership.take_over_ended(record):
                 raise OwnedElsewhere(session=record.id, what=f"session '{record.id}'", owner=record.owner)
             record = record if self._ownership.is_ours(record) else await self.find(project, id_or_key)
-            return leases.hold(self._live.get(record.id) or self.load(record))
+            live = self._live.get(record.id) or self.load(record)
+            leases.hold(live.core)
+            return live
 
-    async def followed(self, project: str, id_or_key: str) -> "LiveSession | Following":
+    async def followed(self, project: str, id_or_key: str) -> "SessionCore | Following":
         """A session whose log is read along, whoever has it; it is there as long as the `Leases` of whoever asks."""
         try:
-            return await self.live(project, id_or_key)
+            return (await self.live(project, id_or_key)).core
         except OwnedElsewhere:
-            return Leases.current().hold(self._elsewhere.follow(await self.find(project, id_or_key)))
+            found = self._elsewhere.follow(await self.find(project, id_or_key))
+            Leases.current().hold(found)
+            return found
 
     @asynccontextmanager
     async def steady(self) -> AsyncIterator[None]:
@@ -162,7 +168,7 @@ class Registry:
 
     def _drop_unused(self) -> None:
         for session_id in self._unused:
-            if (live := self._live.get(session_id)) is not None and not live.is_used:
+            if (live := self._live.get(session_id)) is not None and not live.core.is_used:
                 del self._live[session_id]
         self._unused.clear()
 
@@ -194,7 +200,9 @@ class Registry:
 
         Nothing is read for it: whoever found its row meanwhile has it in use, or has changed nothing yet.
         """
-        return Leases.current().hold(self._live.get(new.id) or self.load(new.stored(first, self._ownership.owner)))
+        live = self._live.get(new.id) or self.load(new.stored(first, self._ownership.owner))
+        Leases.current().hold(live.core)
+        return live
 
     def new_log(self, new: NewSession) -> SessionLog:
         """The log of a session that is about to be stored, for its first events."""
@@ -238,7 +246,7 @@ class Registry:
     def state_of(self, record: SessionRecord) -> tuple[SessionState, int, str]:
         """What the log of a session adds up to, its last sequence, and when that was written."""
         if (live := self._live.get(record.id)) is not None:
-            return live.shown, live.last, live.updated_at
+            return live.core.shown, live.core.last, live.core.updated_at
         return state_in(record.state), record.last_sequence, record.updated_at
 
     def process_of(self, record: SessionRecord) -> ProcessInfo | None:
@@ -249,7 +257,7 @@ class Registry:
     def is_ending(self, record: SessionRecord) -> bool:
         """Whether somebody stops or cancels the session just now."""
         live = self._live.get(record.id)
-        return live is not None and live.is_ending
+        return live is not None and live.core.is_ending
 
     def is_cut_off(self, record: SessionRecord, event: TurnEnded) -> bool:
         """Whether a turn ended because its session did."""
@@ -259,13 +267,14 @@ class Registry:
         was_last = state.last_turn is not None and state.last_turn.last_sequence == event.sequence
         return self.is_ending(record) or (state.ended and was_last)
 
-    async def remove(self, live: LiveSession) -> None:
+    async def remove(self, session: SessionCore) -> None:
         """Remove a session from the store; from now on it is not there."""
         async with self.steady():  # or a row that was read before would bring it back
-            await self._store.delete_session(live.id, live.record.epoch, self._clock.now(), live.jobs_of_deletion())
-            self._live.pop(live.id, None)
+            epoch, jobs = session.record.epoch, session.jobs_of_deletion()
+            await self._store.delete_session(session.id, epoch, self._clock.now(), jobs)
+            self._live.pop(session.id, None)
         self._steps.when_complete()
-        self._ownership.tell_deleted(live.record, live.record.epoch)
+        self._ownership.tell_deleted(session.record, session.record.epoch)
 
     async def load_for(
         self, leases: Leases, runner: str, terminal: Iterable[str], wanted: Callable[[str, bytes], bool]
@@ -275,20 +284,23 @@ class Registry:
             for record in await self._store.unfinished_sessions(runner, terminal, wanted):
                 if self._ownership.is_ours(record) and record.id not in self._live:
                     self.load(record)
-            return [leases.hold(live) for live in self.live_on(runner)]
+            found = self.live_on(runner)
+            for live in found:
+                leases.hold(live.core)
+            return found
 
     def live_on(self, runner: str) -> list[LiveSession]:
         """The sessions of a runner that are in use."""
-        return [live for live in self._live.values() if live.record.runner == runner]
+        return [live for live in self._live.values() if live.core.record.runner == runner]
 
     def at_work_by_share(self) -> Counter[str]:
         """How many sessions are at work, by share."""
-        return Counter(live.record.share for live in self._live.values() if live.is_at_work)
+        return Counter(live.core.record.share for live in self._live.values() if live.is_at_work)
 
     def at_work(self) -> dict[str, str]:
         """What to call each session with a turn under way in this process, by id."""
-        busy = [live for live in self.live_on(self._runners.home) if live.state.turn]
-        return {live.id: f"{live.record.agent} ({live.state.title or live.record.key})" for live in busy}
+        busy = [live.core for live in self.live_on(self._runners.home) if live.core.state.turn]
+        return {each.id: f"{each.record.agent} ({each.state.title or each.record.key})" for each in busy}
 
     def leave(self) -> None:
         """The server stops and another goes on: nothing new begins."""
@@ -305,11 +317,11 @@ class Registry:
     def close(self) -> None:
         """Let every event stream end."""
         for live in list(self._live.values()):
-            live.log.feed.close()
+            live.core.log.feed.close()
         self._project_feeds.close()
         self._elsewhere.close()
 
     async def aclose(self, *, seconds: float) -> None:
         """End what still runs in the background; another server goes on with it."""
-        owners = [self.background, *(live.background for live in list(self._live.values()))]
+        owners = [self.background, *(live.core.background for live in list(self._live.values()))]
         await asyncio.gather(*(owner.aclose(seconds=seconds) for owner in owners))

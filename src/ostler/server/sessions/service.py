@@ -23,6 +23,7 @@ from ostler.server.sessions.new_sessions import Creation
 from ostler.server.sessions.ownership import Ownership
 from ostler.server.sessions.registry import Registry
 from ostler.server.sessions.runners.waiting import Waiting
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange, changes
 from ostler.server.sessions.turns import Beside, nothing_beside
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
@@ -81,7 +82,7 @@ class Sessions:
             await self.configure(live, change)
         about = {name: getattr(wanted, name) for name in ("title", "labels", "pinned", "archived")}
         if any(value is not None for value in about.values()):
-            await live.log.append(deed(drafts.info(**about, title_chosen=True)))
+            await live.core.log.append(deed(drafts.info(**about, title_chosen=True)))
         return live
 
     async def configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
@@ -93,36 +94,40 @@ class Sessions:
         await live.turns.go_on()
 
     async def _change(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
-        live.refuse_if_over("changes")
-        if self._open_changes(live, wanted, names) or live.changes_under_way:  # what they make of it counts then
-            with live.changing():
+        session = live.core
+        session.refuse_if_over("changes")
+        if self._open_changes(session, wanted, names) or session.changes_under_way:  # what they make of it counts then
+            with session.changing():
                 await live.chores.alone(lambda: self._configure(live, wanted, names), patience=REQUEST_SECONDS)
 
-    def refuse_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES) -> None:
+    def refuse_changes(
+        self, session: SessionCore, wanted: SessionChange, names: Mapping[str, str] = _OWN_NAMES
+    ) -> None:
         """Raise if a request that joins a turn wants it to be another one."""
-        if changed := changes(live.record, live.state, wanted):
-            raise _in_use(live, changed, names)
+        if changed := changes(session.record, session.state, wanted):
+            raise _in_use(session, changed, names)
 
-    def _open_changes(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> dict[str, Any]:
+    def _open_changes(self, session: SessionCore, wanted: SessionChange, names: Mapping[str, str]) -> dict[str, Any]:
         """What is to be changed; raises if it cannot be now."""
-        changed = changes(live.record, live.state, wanted)
-        if changed and (live.state.turn is not None or live.state.queue):
-            raise _in_use(live, changed, names)
+        changed = changes(session.record, session.state, wanted)
+        if changed and (session.state.turn is not None or session.state.queue):
+            raise _in_use(session, changed, names)
         return changed
 
     async def _configure(self, live: LiveSession, wanted: SessionChange, names: Mapping[str, str]) -> None:
-        changed = self._open_changes(live, wanted, names)
+        session = live.core
+        changed = self._open_changes(session, wanted, names)
         if not changed:
             return
         check_choices(wanted, names)
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
-        spec = msgspec.structs.replace(live.record.spec, **changed)
-        await self._runners.runner(live.record.runner).validate(agent_spec(live.id, live.record.agent, spec))
+        spec = msgspec.structs.replace(session.record.spec, **changed)
+        await self._runners.runner(session.record.runner).validate(agent_spec(session.id, session.record.agent, spec))
         await self.admission.check_addresses(spec)
         await live.agent.disconnect(force=False)  # first, or a crash would leave an agent that works the old way
-        await self.store.update_spec(live.id, live.record.epoch, spec)
-        live.rewrite(spec=spec)
-        await live.log.append(deed(drafts.settings(wanted)))
+        await self.store.update_spec(session.id, session.record.epoch, spec)
+        session.rewrite(spec=spec)
+        await session.log.append(deed(drafts.settings(wanted)))
 
     async def delete(self, project: str, id_or_key: str) -> None:
         """End a session and remove everything of it, also if the caller leaves; deleting it again does nothing."""
@@ -152,11 +157,11 @@ class Sessions:
 
     async def _delete(self, live: LiveSession) -> None:
         await live.lifecycle.delete()
-        await self.registry.remove(live)
+        await self.registry.remove(live.core)
         self._runners.room()  # a session of the same project may wait because of a limit
-        self._clearing.add([live.id])
+        self._clearing.add([live.core.id])
         await live.chores.dispose()
-        await asyncio.to_thread(live.attachments.remove)
+        await asyncio.to_thread(live.core.attachments.remove)
 
     # Conversation
 
@@ -169,13 +174,14 @@ class Sessions:
         beside: Beside = nothing_beside,
     ) -> PromptReceipt:
         """Hand a prompt to a session, whose agent works as the change says from this turn on."""
+        session = live.core
         claim = next_claim()
         if claim is not None and (known := await self.reads.outcome_of(claim)) is not None:
             return PromptReceipt(**msgspec.json.decode(known))
-        live.refuse_if_over("prompts")
-        await self.quotas.check_turn(live.record.project, acting())
-        await live.log.measure()
-        parts = await self._prompt_parts(live, wanted)
+        session.refuse_if_over("prompts")
+        await self.quotas.check_turn(session.record.project, acting())
+        await session.log.measure()
+        parts = await self._prompt_parts(session, wanted)
         if change == _NO_CHANGE:
             return await live.turns.take(parts, wanted.when_busy, claim, beside)
         await self._change(live, change, names)
@@ -184,25 +190,25 @@ class Sessions:
         await live.turns.go_on()
         return receipt
 
-    async def _prompt_parts(self, live: LiveSession, wanted: SendMessage) -> list[PromptPart]:
+    async def _prompt_parts(self, session: SessionCore, wanted: SendMessage) -> list[PromptPart]:
         if wanted.parts is None and wanted.message is not None and wanted.message.strip():  # as nearly all are
             return [TextPart(text=wanted.message)]
         if wanted.parts is None:
-            return prompt_parts(wanted.message, None, live.attachments)
+            return prompt_parts(wanted.message, None, session.attachments)
         named = named_files(wanted.parts)
-        there = await self.existing_files(live, tuple(named.values()))
+        there = await self.existing_files(session, tuple(named.values()))
         if missing := {index: path for index, path in named.items() if path not in there}:
             raise missing_files(missing)
         # images may be large
-        return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, live.attachments)
+        return await asyncio.to_thread(prompt_parts, wanted.message, wanted.parts, session.attachments)
 
-    async def existing_files(self, live: LiveSession, paths: tuple[str, ...]) -> set[str]:
+    async def existing_files(self, session: SessionCore, paths: tuple[str, ...]) -> set[str]:
         """Those of these paths that name a file of the session, or below a folder that clients may use."""
         if not paths:
             return set()
-        workspace = live.state.workspace
-        own = (live.settings.cwd, workspace.path if workspace is not None else "", live.attachments.place)
-        return await self._work.existing_files(live.record.runner, paths, tuple(filter(None, own)))
+        workspace = session.state.workspace
+        own = (session.settings.cwd, workspace.path if workspace is not None else "", session.attachments.place)
+        return await self._work.existing_files(session.record.runner, paths, tuple(filter(None, own)))
 
     # Life of the server
 
@@ -218,7 +224,7 @@ class Sessions:
             self.waiting.add(record)
 
 
-def _in_use(live: LiveSession, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:
+def _in_use(session: SessionCore, changed: Iterable[str], names: Mapping[str, str]) -> SettingsInUse:
     fields = [names.get(name, name) for name in changed]
     errors = {field: ["cannot be changed now"] for field in fields}
-    return SettingsInUse(session=live.id, fields=", ".join(fields), errors=errors)
+    return SettingsInUse(session=session.id, fields=", ".join(fields), errors=errors)

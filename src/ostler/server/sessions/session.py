@@ -2,7 +2,7 @@
 
 import asyncio
 import functools
-from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -12,19 +12,17 @@ from ostler.base.errors import SessionEndedError, StoreUnavailable
 from ostler.base.logs import Log
 from ostler.base.retry import delays
 from ostler.base.tasks import Background
-from ostler.server.sessions import drafts
 from ostler.server.sessions.attachments import SessionAttachments
 from ostler.server.sessions.log.feed import Tail
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import LogSteps, SessionLog
-from ostler.server.sessions.log.state import SessionState, is_waited_for
+from ostler.server.sessions.log.state import SessionState
 from ostler.server.sessions.settings import settings_now
 from ostler.server.store.acting import acting, deed
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.records import Done, NewJob, Progress, SessionRecord, SessionSpec
 from ostler.wire.events import PermissionMode, TurnEndedData
 from ostler.wire.running import Draft
-from ostler.wire.sessions import Ask
 
 log = Log(__name__)
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.5, 2.0
@@ -166,10 +164,6 @@ class SessionCore:
         """The time that events are stamped with."""
         return self.log.now()
 
-    def open_ask(self, ask_id: str) -> Ask | None:
-        """An ask that waits for its answer."""
-        return next((ask for ask in self.log.state.asks if ask.ask_id == ask_id), None)
-
     def _jobs_at_end(self, state: SessionState, last: int, time: str) -> Sequence[NewJob]:
         return self._find_jobs(self.record, state, last, time)
 
@@ -182,15 +176,10 @@ class SessionCore:
         return self._jobs_at_end(state, self.last, now)
 
     @property
-    def has_prompts(self) -> bool:
-        """Whether prompts wait for their turn, and not for the end of a limit."""
-        return bool(self.state.queue) and not is_waited_for(self.state.limit)
-
-    @property
     def may_sleep(self) -> bool:
         """Whether nothing is under way or waits."""
         state = self.state
-        is_idle = state.turn is None and not state.asks and not self.has_prompts and state.status == "running"
+        is_idle = state.turn is None and not state.asks and not state.has_prompts and state.status == "running"
         return is_idle and not self.is_leaving
 
     @property
@@ -211,23 +200,9 @@ class SessionCore:
         if self.log.is_full:
             raise self.log.full()
 
-    def dropped_asks(self, by: str) -> list[Draft]:
-        """That nobody needs to answer what is open."""
-        return [drafts.ask_dropped(ask, by) for ask in self.state.asks]
-
     async def write(self, *events: Draft) -> None:
         """Append what somebody does; they hear of it if that cannot be."""
         await self.log.append(deed(*events))
-
-    async def keep(self, images: Mapping[str, bytes]) -> dict[str, str]:
-        """Keep pictures that the agent made; while the disk is full it simply waits. Gives their paths."""
-        pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
-        while True:
-            try:
-                return await asyncio.to_thread(self.attachments.keep, images)
-            except StoreUnavailable as error:
-                log.error("session.picture_failed", session_id=self.id, reason=str(error))
-                await asyncio.sleep(next(pauses))
 
     async def note(self, events: Sequence[Draft], progress: Progress | None = None, done: Done | None = None) -> None:
         """Append what must not be lost; while the disk is full the agent simply waits."""

@@ -11,7 +11,6 @@ import msgspec
 
 from ostler.base.errors import (
     AgentExited,
-    AgentStartFailed,
     InternalError,
     InvalidTransition,
     OstlerError,
@@ -24,7 +23,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.server.sessions import drafts, handoff
 from ostler.server.sessions.agent import SessionAgent
-from ostler.server.sessions.continuing import MOST_DEATHS, LeftTurn, answer_of, left_turn, open_items
+from ostler.server.sessions.continuing import Continuing, is_current, open_items
 from ostler.server.sessions.log.state import is_waited_for
 from ostler.server.sessions.log.titles import title_of
 from ostler.server.sessions.session import SessionCore
@@ -35,7 +34,7 @@ from ostler.server.store.records import Done, Progress
 from ostler.wire.events import SessionStatus
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import PromptPart, TextPart
-from ostler.wire.running import AgentExit, Continued, Draft, Prompt
+from ostler.wire.running import AgentExit, Draft, Prompt
 from ostler.wire.sessions import Interrupted, PromptReceipt, WhenBusy
 
 log = Log(__name__)
@@ -57,8 +56,7 @@ class Turns:
         self._agent = agent
         self._chores = chores
         self._limit = limit
-        self._died_at: tuple[str, int] | None = None
-        self._deaths = 0
+        self._continuing = Continuing(session, agent)
 
     async def take(
         self,
@@ -145,51 +143,18 @@ class Turns:
 
     def go_on_with(self, turn_id: str, end: AgentExit) -> None:
         """The process of a turn died, and another one can go on with it."""
-        if _is_current(self._session, turn_id) and not self._session.is_leaving and not self._session.log.is_deleted:
+        if is_current(self._session, turn_id) and not self._session.is_leaving and not self._session.log.is_deleted:
             exited = AgentExited(agent=self._session.record.agent, exit=_shown(end))
-            self._agent.begin(self._at_the_edge(turn_id, self._gone_on_with(turn_id, exited)))
-
-    async def _gone_on_with(self, turn_id: str, why: OstlerError) -> None:
-        while True:
-            turn = self._session.state.turn
-            left = await left_turn(self._session, turn) if turn is not None else None
-            if not _is_current(self._session, turn_id):
-                return
-            if left is None or not self._may_go_on(left):
-                raise why
-            try:
-                await self._agent.prompt(left.prompt, left.continued)
-            except (AgentExited, AgentStartFailed) as error:
-                why = error
-                self._agent.forget()
-            else:
-                await self._tell_decided(left.continued)
-                return
-
-    def _may_go_on(self, left: LeftTurn) -> bool:
-        """Whether the turn has come any further since its process died the last times."""
-        point = (left.prompt.turn_id, left.finished)
-        self._deaths = self._deaths + 1 if point == self._died_at else 1
-        self._died_at = point
-        return self._deaths <= MOST_DEATHS
-
-    async def _tell_decided(self, continued: Continued) -> None:
-        """Tell the new process what was decided while it started."""
-        still_open = {ask.ask_id for ask in self._session.state.asks}
-        for ask_id in continued.open_asks:
-            if ask_id not in still_open:
-                ask = await self._session.reads.store.logs.find_ask(self._session.id, ask_id)
-                if ask is not None and (answer := answer_of(ask)) is not None:
-                    await self._agent.tell(answer)
+            self._agent.begin(self._at_the_edge(turn_id, self._continuing.go_on(turn_id, exited)))
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""
-        if not _is_current(self._session, turn_id) or self._session.is_leaving:
+        if not is_current(self._session, turn_id) or self._session.is_leaving:
             return
         written = [
             *await open_items(self._session),
             drafts.error_of(error),
-            *self._session.dropped_asks("agent"),
+            *drafts.asks_dropped(self._session.state.asks, "agent"),
             drafts.turn_ended(turn_id, "failed", error.code),
         ]
         if self._session.state.starts == 0 and not isinstance(error, StoreUnavailable):
@@ -348,8 +313,9 @@ class Turns:
         return bool(dropped)
 
     async def _end_unheard(self, turn_id: str) -> None:
-        if _is_current(self._session, turn_id):
-            left = [*await open_items(self._session), *self._session.dropped_asks("interrupted")]
+        if is_current(self._session, turn_id):
+            left = await open_items(self._session)
+            left += drafts.asks_dropped(self._session.state.asks, "interrupted")
             await self._session.note(deed(*left, drafts.turn_ended(turn_id, "interrupted", "interrupted")))
             await self.begin_next()
 
@@ -369,11 +335,6 @@ def _shown(end: AgentExit) -> str:
     if end.exit_code is not None:
         return f"code {end.exit_code}"
     return f"signal {end.signal}" if end.signal is not None else "an unknown code"
-
-
-def _is_current(session: SessionCore, turn_id: str) -> bool:
-    turn = session.state.turn
-    return turn is not None and turn.turn_id == turn_id
 
 
 def _done(claim: str | None, receipt: PromptReceipt) -> Done | None:

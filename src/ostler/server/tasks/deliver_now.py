@@ -9,6 +9,7 @@ from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
 from ostler.server.sessions.work.pipeline import changed_beside, snapshot_data
@@ -27,33 +28,34 @@ async def deliver_now(
     sessions: Sessions, workspaces: Workspaces, live: LiveSession, wanted: DeliverSession
 ) -> DeliveryCompletedData:
     """Keep the files as they are, deliver that, and write it down, also in the log of a session that is over."""
-    workspace_of(live)
-    _refuse_if_busy(live)
-    order = await DeliveryPlans(workspaces, live).filled(wanted)
+    session = live.core
+    workspace_of(session)
+    _refuse_if_busy(session)
+    order = await DeliveryPlans(workspaces, session).filled(wanted)
     new_words = tuple(name for name in _WORDS if getattr(wanted, name))
     await live.chores.do(patience=REQUEST_SECONDS)
-    result = await live.chores.alone(lambda: _deliver(workspaces, live, order, new_words), patience=REQUEST_SECONDS)
-    await remember_access(sessions.store, live, order)
+    result = await live.chores.alone(lambda: _deliver(workspaces, session, order, new_words), patience=REQUEST_SECONDS)
+    await remember_access(sessions.store, session, order)
     await live.turns.go_on()
     return result
 
 
 async def _deliver(
-    workspaces: Workspaces, live: LiveSession, wanted: Deliver, new_words: tuple[Literal["title", "body"], ...]
+    workspaces: Workspaces, session: SessionCore, wanted: Deliver, new_words: tuple[Literal["title", "body"], ...]
 ) -> DeliveryCompletedData:
-    _refuse_if_busy(live)
-    workspace = workspace_of(live)
-    changed_by = changed_beside(live)
+    _refuse_if_busy(session)
+    workspace = workspace_of(session)
+    changed_by = changed_beside(session)
     frozen = await workspaces.snapshot(
-        workspace, _NOTE, agent=live.record.agent, session=live.id, changed_by=changed_by
+        workspace, _NOTE, agent=session.record.agent, session=session.id, changed_by=changed_by
     )
-    order = replace(delivery_order(live, wanted, frozen.id), new_words=new_words)
-    done = delivered(live.id, order, await workspaces.deliver(order))
-    snapshot = snapshot_data(live, frozen, live.state.turn_count, _NOTE, changed_by=changed_by)
-    await live.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
+    order = replace(delivery_order(session, wanted, frozen.id), new_words=new_words)
+    done = delivered(session.id, order, await workspaces.deliver(order))
+    snapshot = snapshot_data(session, frozen, session.state.turn_count, _NOTE, changed_by=changed_by)
+    await session.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))
     return done
 
 
-def _refuse_if_busy(live: LiveSession) -> None:
-    if (turn := live.state.turn) is not None:
-        raise SessionBusy(session=live.id, turn=turn.turn_id)
+def _refuse_if_busy(session: SessionCore) -> None:
+    if (turn := session.state.turn) is not None:
+        raise SessionBusy(session=session.id, turn=turn.turn_id)

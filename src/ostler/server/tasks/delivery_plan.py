@@ -7,7 +7,7 @@ from typing import NoReturn
 from ostler.base.errors import InvalidRequest, OstlerError, Unprocessable
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.admission import check_credential
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, files_in_use
 from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, repo_of
 from ostler.server.sessions.work.delivery_words import proposed_body, proposed_title
@@ -30,56 +30,56 @@ _FIELD = re.compile(r"^[\w.]+: ")
 class DeliveryPlans:
     """Plans the delivery of one session."""
 
-    def __init__(self, workspaces: Workspaces, live: LiveSession) -> None:
+    def __init__(self, workspaces: Workspaces, session: SessionCore) -> None:
         self._workspaces = workspaces
-        self._live = live
+        self._session = session
 
     async def plan(self) -> DeliveryPlan:
         """Everything that a person would want to see before it is done."""
-        live, repo = self._live, repo_of(self._live)
+        session, repo = self._session, repo_of(self._session)
         found = await self._changes()
         refs, problem = await self._refs(repo)
         ways = await self._ways(repo)
-        title, last = await proposed_title(self._live), self._last
+        title, last = await proposed_title(self._session), self._last
         target = self._target(refs)
         tips = {ref.name: ref.commit for ref in refs.refs if ref.kind == "branch"} if refs is not None else {}
-        made = live.state.workspace
+        made = session.state.workspace
         return DeliveryPlan(
             mode=last.mode if last is not None else next(way.mode for way in ways if way.why_not is None),
             ways=ways,
             branch=self._branch(title, refs),
             title=title,
-            body=await proposed_body(self._live),
+            body=await proposed_body(self._session),
             files_changed=found.files_changed,
             added=found.added,
             removed=found.removed,
-            has_news=found.files_changed > 0 and (last is None or live.state.is_delivery_outdated),
+            has_news=found.files_changed > 0 and (last is None or session.state.is_delivery_outdated),
             target=target,
             branches=tuple(tips)[:_MOST_BRANCHES],
             behind=bool(made and made.commit and target in tips and tips[target] != made.commit),
             repository=repo.url if repo is not None else None,
             folder=folder_of(repo),
             problem=problem,
-            delivery=delivery_view(live.state),
+            delivery=delivery_view(session.state),
         )
 
     async def _changes(self) -> Difference:
         """What was changed; a push that hangs has the files to itself."""
         try:
             async with asyncio.timeout(REQUEST_SECONDS):
-                workspace = workspace_of(self._live)
+                workspace = workspace_of(self._session)
                 return await self._workspaces.files.diff(workspace, old=BASE, new=NOW, context=0, text=False)
         except TimeoutError as error:
-            raise files_in_use(self._live.id) from error
+            raise files_in_use(self._session.id) from error
 
     async def filled(self, wanted: DeliverSession) -> Deliver:
         """An order of a client with what it leaves open."""
         _check_names(wanted)
-        repo, last = repo_of(self._live), self._last
+        repo, last = repo_of(self._session), self._last
         mode = wanted.mode or (last.mode if last is not None else await self._best(repo, wanted))
         if mode == "local":
             await self._check_local(repo, wanted)
-        title = wanted.title or await proposed_title(self._live)
+        title = wanted.title or await proposed_title(self._session)
         branch = wanted.branch or None
         if branch is None and mode in {"branch", "pr"}:
             refs, _ = await self._refs(repo)
@@ -89,7 +89,7 @@ class DeliveryPlans:
             branch=branch,
             target_branch=wanted.target or (last.target if last is not None and mode == "pr" else None),
             title=title,
-            body=wanted.body if wanted.body is not None else await proposed_body(self._live),
+            body=wanted.body if wanted.body is not None else await proposed_body(self._session),
             message=wanted.message,
             draft=wanted.draft,
             credential=wanted.credential,
@@ -102,14 +102,14 @@ class DeliveryPlans:
     @property
     def _last(self) -> DeliveryCompletedData | None:
         """The last delivery that can be brought up to date; a patch is a new one each time."""
-        last = self._live.state.delivery
+        last = self._session.state.delivery
         return last if last is not None and last.mode != "patch" else None
 
     async def _refs(self, repo: Repo | None) -> tuple[GitRefs | None, str | None]:
         """The branches of the remote, or why they cannot be had."""
         if repo is None or repo.mode != "git":
             return None, None
-        asked = Repo(url=repo.url, credential=access_of(self._live).credential)
+        asked = Repo(url=repo.url, credential=access_of(self._session).credential)
         try:
             return await self._workspaces.refs(asked), None
         except OstlerError as error:
@@ -133,7 +133,7 @@ class DeliveryPlans:
         if mode == "patch":
             return
         order = Deliver(mode=mode, credential=wanted.credential, forge=wanted.forge, api_url=wanted.api_url)
-        known = access_of(self._live, order)
+        known = access_of(self._session, order)
         asked = Deliver(mode=mode, credential=known.credential, forge=known.forge, api_url=known.api_url)
         await self._workspaces.check(WorkspaceOrder(repo=repo or Repo(mode="none")), asked)
 
@@ -148,7 +148,7 @@ class DeliveryPlans:
     # What it is called
 
     def _target(self, refs: GitRefs | None) -> str | None:
-        last, made = self._last, self._live.state.workspace
+        last, made = self._last, self._session.state.workspace
         known = last.target if last is not None else None
         return known or (made.branch if made is not None else None) or (refs.default_branch if refs else None)
 
@@ -159,7 +159,7 @@ class DeliveryPlans:
             return last.branch
         name = branch_words(title)
         if refs is None:
-            return f"{name}-{self._live.id[-6:].lower()}"
+            return f"{name}-{self._session.id[-6:].lower()}"
         taken = {ref.name for ref in refs.refs}
         return next(each for each in _numbered(name) if each not in taken)
 

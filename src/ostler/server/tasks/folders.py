@@ -2,19 +2,19 @@
 
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions.folders import own_folders, relative
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.tasks.states import workspace_of
 
 
-def place_of(live: LiveSession) -> str:
+def place_of(session: SessionCore) -> str:
     """Its workspace, or the folder that its agent works in as it is."""
-    if live.record.order is None and live.state.workspace is None:
-        return live.record.cwd
-    return workspace_of(live)
+    if session.record.order is None and session.state.workspace is None:
+        return session.record.cwd
+    return workspace_of(session)
 
 
-async def named_by(live: LiveSession, workspaces: Workspaces, path: str) -> str:
+async def named_by(session: SessionCore, workspaces: Workspaces, path: str) -> str:
     """The path that a client or an agent gave, relative to the session's folder."""
     if not path.startswith("/"):
         return path
-    return relative(path, await own_folders(workspaces, live.record, live.state))
+    return relative(path, await own_folders(workspaces, session.record, session.state))

@@ -9,6 +9,7 @@ from ostler.server.sessions.admission import check_choices
 from ostler.server.sessions.creation import checked_provider
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.store.acting import next_claim
@@ -27,30 +28,32 @@ async def hand_over(sessions: Sessions, runners: Runners, live: LiveSession, wan
 
 
 async def _in_place(sessions: Sessions, runners: Runners, live: LiveSession, wanted: HandoffSession) -> None:
+    session = live.core
     claim = next_claim()
     if await sessions.reads.outcome_of(claim) is not None:
         return
-    live.refuse_if_over("handoffs")
+    session.refuse_if_over("handoffs")
     live.agent.refuse_if_away()
-    agent = await _checked(sessions, runners, live, wanted)
+    agent = await _checked(sessions, runners, session, wanted)
     request = handoff.request
-    await live.chores.alone(lambda: request(live, live.agent, wanted, agent, claim), patience=REQUEST_SECONDS)
+    await live.chores.alone(lambda: request(session, live.agent, wanted, agent, claim), patience=REQUEST_SECONDS)
     await live.turns.go_on()
 
 
 async def _fork_for(sessions: Sessions, runners: Runners, live: LiveSession, wanted: HandoffSession) -> LiveSession:
-    agent = await _checked(sessions, runners, live, wanted)
-    data = handoff.asked_for(live, wanted, agent)
-    spec = await handoff.check(live, live.agent, data, wanted)
+    session = live.core
+    agent = await _checked(sessions, runners, session, wanted)
+    data = handoff.asked_for(session, wanted, agent)
+    spec = await handoff.check(session, live.agent, data, wanted)
     forked = await RewindAndFork(sessions, runners).fork(live, ForkSession(), Successor(agent, spec))
     if wanted.message is not None:
         await sessions.send(forked, SendMessage(message=wanted.message))
     return forked
 
 
-async def _checked(sessions: Sessions, runners: Runners, live: LiveSession, wanted: HandoffSession) -> str:
+async def _checked(sessions: Sessions, runners: Runners, session: SessionCore, wanted: HandoffSession) -> str:
     """The full name of the agent, if all that is wanted can be."""
     check_choices(SessionChange(model=wanted.model, variant=wanted.variant, mode=wanted.mode))
     if (provider := checked_provider(wanted.provider)) is not None:
-        await sessions.admission.check_addresses(msgspec.structs.replace(live.settings, provider=provider))
+        await sessions.admission.check_addresses(msgspec.structs.replace(session.settings, provider=provider))
     return agent_named(runners, wanted.agent).id

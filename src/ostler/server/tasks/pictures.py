@@ -5,7 +5,7 @@ from typing import NamedTuple
 
 from ostler.base.errors import Unprocessable
 from ostler.link.workspaces import Workspaces
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.tasks.folders import named_by, place_of
 
 LARGEST = 32 * 2**20
@@ -27,11 +27,11 @@ class Picture(NamedTuple):
     content: bytes
 
 
-async def picture_of(live: LiveSession, workspaces: Workspaces, path: str) -> Picture:
+async def picture_of(session: SessionCore, workspaces: Workspaces, path: str) -> Picture:
     """The picture of that name; what is in the file decides whether it is one, not its name."""
-    content = await asyncio.to_thread(live.attachments.read, path)
+    content = await asyncio.to_thread(session.attachments.read, path)
     if content is None:
-        content = await _in_folder(live, workspaces, path)
+        content = await _in_folder(session, workspaces, path)
     if len(content) > LARGEST:
         raise _refused(path, f"is larger than {LARGEST} bytes")
     media_type = kind_of(content)
@@ -47,8 +47,8 @@ def kind_of(content: bytes) -> str | None:
     return next((kind for beginning, kind in _BEGINNINGS if content.startswith(beginning)), None)
 
 
-async def _in_folder(live: LiveSession, workspaces: Workspaces, path: str) -> bytes:
-    place, named = place_of(live), await named_by(live, workspaces, path)
+async def _in_folder(session: SessionCore, workspaces: Workspaces, path: str) -> bytes:
+    place, named = place_of(session), await named_by(session, workspaces, path)
     content = bytearray()
     while len(content) <= LARGEST:
         piece = await workspaces.files.read(place, named, offset=len(content), length=_PIECE)

@@ -134,11 +134,11 @@ class PullRequestLooks:
         """Whether something was new; one of which nothing more can be new is forgotten."""
         with Leases():
             live = await sessions.registry.live(watched.project, session_id)
-            if not is_open(live.state):
+            if not is_open(live.core.state):
                 if watched.pause > self._seconds:  # else it may not be written down yet
                     self._watched.pop(session_id, None)
                 return False
-            is_news = await refresh(self._runners.workspaces(live.record.runner), live)
-            if not is_open(live.state):
+            is_news = await refresh(self._runners.workspaces(live.core.record.runner), live.core)
+            if not is_open(live.core.state):
                 self._watched.pop(session_id, None)
             return is_news

@@ -9,8 +9,8 @@ from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.logs import Log
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.state import SessionState
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.delivery import access_of, repo_of
 from ostler.server.store.acting import deed
 from ostler.wire.provisioning import PullRequestOrder
@@ -21,50 +21,50 @@ _REASON_LENGTH = 300
 _LOOK_SECONDS = 30.0
 
 
-async def refresh(workspaces: Workspaces, live: LiveSession) -> bool:
+async def refresh(workspaces: Workspaces, session: SessionCore) -> bool:
     """Look at the pull request, and tell whether something is new.
 
     A forge that does not show it changes nothing but that; it is written down once.
     """
-    if (known := pull_request_of(live.state)) is None or known.state == "merged":
+    if (known := pull_request_of(session.state)) is None or known.state == "merged":
         return False
     try:
         async with asyncio.timeout(_LOOK_SECONDS):
-            found = await workspaces.pull_request(_order(live, known, merge=False))
+            found = await workspaces.pull_request(_order(session, known, merge=False))
     except TimeoutError:
-        await _unseen(live, f"The forge did not answer within {_LOOK_SECONDS:.0f} seconds.")
+        await _unseen(session, f"The forge did not answer within {_LOOK_SECONDS:.0f} seconds.")
         return False
     except RunnerUnavailable as error:  # which says nothing about the forge
-        log.info("pull_request.not_looked_at", session_id=live.id, reason=str(error))
+        log.info("pull_request.not_looked_at", session_id=session.id, reason=str(error))
         return False
     except OstlerError as error:
-        log.info("pull_request.not_seen", session_id=live.id, reason=str(error))
-        await _unseen(live, str(error))
+        log.info("pull_request.not_seen", session_id=session.id, reason=str(error))
+        await _unseen(session, str(error))
         return False
-    if found == pull_request_of(live.state):
+    if found == pull_request_of(session.state):
         return False
-    await live.note([drafts.pull_request(found)])
+    await session.note([drafts.pull_request(found)])
     return True
 
 
-async def _unseen(live: LiveSession, reason: str) -> None:
-    known = pull_request_of(live.state)
+async def _unseen(session: SessionCore, reason: str) -> None:
+    known = pull_request_of(session.state)
     if known is None or known.unseen_since is not None:
         return
-    unseen = replace(known, unseen_since=live.now(), unseen_because=reason[:_REASON_LENGTH])
-    await live.note([drafts.pull_request(unseen)])
+    unseen = replace(known, unseen_since=session.now(), unseen_because=reason[:_REASON_LENGTH])
+    await session.note([drafts.pull_request(unseen)])
 
 
-async def merge(workspaces: Workspaces, live: LiveSession) -> None:
+async def merge(workspaces: Workspaces, session: SessionCore) -> None:
     """Have the forge merge the pull request."""
-    known = pull_request_of(live.state)
+    known = pull_request_of(session.state)
     if known is None:
         raise Unprocessable(reason="There is no pull request of this session. Deliver one first.")
-    if live.state.is_delivery_outdated:
+    if session.state.is_delivery_outdated:
         raise Unprocessable(reason="The pull request lacks the newest changes. Deliver them first.")
-    found = await workspaces.pull_request(_order(live, known, merge=known.state != "merged"))
-    if found != pull_request_of(live.state):
-        await live.note(deed(drafts.pull_request(found)))
+    found = await workspaces.pull_request(_order(session, known, merge=known.state != "merged"))
+    if found != pull_request_of(session.state):
+        await session.note(deed(drafts.pull_request(found)))
 
 
 def pull_request_of(state: SessionState) -> PullRequestData | None:
@@ -72,8 +72,8 @@ def pull_request_of(state: SessionState) -> PullRequestData | None:
     return state.delivery.pull_request if state.delivery is not None else None
 
 
-def _order(live: LiveSession, known: PullRequestData, *, merge: bool) -> PullRequestOrder:
-    repo, access = repo_of(live), access_of(live)
+def _order(session: SessionCore, known: PullRequestData, *, merge: bool) -> PullRequestOrder:
+    repo, access = repo_of(session), access_of(session)
     return PullRequestOrder(
         url=(repo.url if repo is not None else None) or "",
         number=known.number,

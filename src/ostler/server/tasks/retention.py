@@ -19,6 +19,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.workspace_events import WorkspaceRemovedData
 
 log = Log(__name__)
@@ -143,13 +144,13 @@ class Retention:
         return sizes
 
     async def _remove(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
-        await live.chores.alone(lambda: self._remove_alone(live, data))
+        await live.chores.alone(lambda: self._remove_alone(live.core, data))
 
-    async def _remove_alone(self, live: LiveSession, data: WorkspaceRemovedData) -> None:
+    async def _remove_alone(self, session: SessionCore, data: WorkspaceRemovedData) -> None:
         """The log first: what a killed server did not come to is removed by the next one."""
-        if live.state.workspace_id != data.workspace_id:
+        if session.state.workspace_id != data.workspace_id:
             return
-        await live.note([drafts.removed(data)])
+        await session.note([drafts.removed(data)])
         with suppress(WorkspaceNotFound, RunnerUnavailable):  # a runner that is away removes it when it is back
-            await self._runners.workspaces(live.record.runner).destroy(data.workspace_id)
-        log.info("workspace.removed", session_id=live.id, reason=data.reason)
+            await self._runners.workspaces(session.record.runner).destroy(data.workspace_id)
+        log.info("workspace.removed", session_id=session.id, reason=data.reason)

@@ -38,22 +38,23 @@ class Review:
 
     def __init__(self, live: LiveSession, runners: Runners) -> None:
         self._live = live
+        self._session = live.core
         self._runners = runners
 
     async def add(self, wanted: AddComment) -> CommentView:
         """Keep a comment, with the lines it is about."""
-        self._live.refuse_if_over("comments")
+        self._session.refuse_if_over("comments")
         _check_text(wanted.text)
         comment = await self._placed(wanted)
         # no pause since this is counted, so nobody adds one between
-        if len(drafts_of(self._live.state.comments)) >= _MOST_DRAFTS:
+        if len(drafts_of(self._session.state.comments)) >= _MOST_DRAFTS:
             raise CommentRefused(reason=f"{_MOST_DRAFTS} comments wait to be sent. Send or remove some first.")
         await self._write(comment)
         return _view(comment)
 
     async def change(self, comment_id: str, text: str) -> CommentView:
         """Let a comment that was not sent yet say something else."""
-        self._live.refuse_if_over("comments")
+        self._session.refuse_if_over("comments")
         _check_text(text)
         comment = replace(self._draft(comment_id), text=text)
         await self._write(comment)
@@ -61,19 +62,19 @@ class Review:
 
     async def remove(self, comment_id: str) -> None:
         """Forget a comment; what was sent stays in the conversation."""
-        self._live.refuse_if_over("comments")
-        await self._live.write(drafts.comment(self._found(comment_id), removed=True))
+        self._session.refuse_if_over("comments")
+        await self._session.write(drafts.comment(self._found(comment_id), removed=True))
 
     async def list(self) -> tuple[CommentView, ...]:
         """All comments, where their lines are now."""
-        return await self._shown(self._live.shown.comments)
+        return await self._shown(self._session.shown.comments)
 
     async def send(self, sessions: Sessions, wanted: SendComments) -> PromptReceipt:
         """Send comments to the agent as one prompt; they are marked as sent together with it."""
         if (known := await sessions.reads.outcome_of(next_claim())) is not None:  # the comments are sent since
             return PromptReceipt(**msgspec.json.decode(known))
         repeat_claims()
-        chosen = drafts_of(self._live.state.comments)
+        chosen = drafts_of(self._session.state.comments)
         if wanted.comments is not None:
             chosen = tuple(self._draft(comment_id) for comment_id in dict.fromkeys(wanted.comments))
         if not chosen:
@@ -81,17 +82,17 @@ class Review:
         text = prompt_of(await self._shown(chosen), wanted.message)
 
         def marked(prompt_id: str) -> Sequence[Draft]:
-            if not set(chosen) <= set(self._live.state.comments):
+            if not set(chosen) <= set(self._session.state.comments):
                 raise CommentRefused(reason="Comments were sent, changed or removed meanwhile. Look at them again.")
             return deed(*(drafts.comment(replace(comment, prompt_id=prompt_id)) for comment in chosen))
 
         return await sessions.send(self._live, SendMessage(message=text, when_busy=wanted.when_busy), beside=marked)
 
     def _found(self, comment_id: str) -> Comment:
-        for comment in self._live.state.comments:
+        for comment in self._session.state.comments:
             if comment.comment_id == comment_id:
                 return comment
-        raise CommentNotFound(session=self._live.id, comment=comment_id)
+        raise CommentNotFound(session=self._session.id, comment=comment_id)
 
     def _draft(self, comment_id: str) -> Comment:
         comment = self._found(comment_id)
@@ -100,17 +101,17 @@ class Review:
         return comment
 
     async def _write(self, comment: Comment) -> None:
-        await self._live.write(drafts.comment(comment))
+        await self._session.write(drafts.comment(comment))
 
     async def _placed(self, wanted: AddComment) -> Comment:
         start, end = _span(wanted)
-        path = await folders.named_by(self._live, self._runners.workspaces(self._live.record.runner), wanted.path)
+        path = await folders.named_by(self._session, self._runners.workspaces(self._session.record.runner), wanted.path)
         lines = await self._lines(path, wanted.side, wanted.old)
         comment = Comment(
             comment_id=new_id("cmt"),
             path=path,
             text=wanted.text,
-            created_at=self._live.now(),
+            created_at=self._session.now(),
             side=wanted.side,
             base=wanted.old,
             author=acting(),
@@ -128,12 +129,12 @@ class Review:
         )
 
     async def _lines(self, path: str, side: CommentSide, base: str) -> Lines:
-        files = self._runners.workspaces(self._live.record.runner).files
+        files = self._runners.workspaces(self._session.record.runner).files
         if side == "new":
-            content = await files.read(folders.place_of(self._live), path, offset=0, length=_MOST_BYTES)
+            content = await files.read(folders.place_of(self._session), path, offset=0, length=_MOST_BYTES)
             text, is_cut = content.data.decode(errors="replace"), content.size > len(content.data)
             return await asyncio.to_thread(Lines.of_file, text, is_cut=is_cut)
-        workspace = workspace_of(self._live)
+        workspace = workspace_of(self._session)
         found = await files.diff(workspace, old=base, new=NOW, context=_CONTEXT, text=True)
         diff = next((file.diff for file in found.files if path in {file.path, file.old_path}), "")
         return await asyncio.to_thread(Lines.of_old_side, diff)

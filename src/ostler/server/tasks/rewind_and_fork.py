@@ -15,6 +15,7 @@ from ostler.server.sessions.log.branching import spans_left_behind, turn_before
 from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import created, snapshot_data
 from ostler.server.sessions.work.restoring import put_back
@@ -79,29 +80,33 @@ class RewindAndFork:
         self._sessions = sessions
         self._runners = runners
 
-    def _workspaces(self, live: LiveSession) -> Workspaces:
-        return self._runners.workspaces(live.record.runner)
+    def _workspaces(self, session: SessionCore) -> Workspaces:
+        return self._runners.workspaces(session.record.runner)
 
-    async def _snapshots(self, live: LiveSession) -> list[Snapshot]:
+    async def _snapshots(self, session: SessionCore) -> list[Snapshot]:
         """Those that are where the session is; others stayed on the runner that it left."""
         return [
-            each for each in await self._sessions.store.logs.snapshots(live.id) if each.sequence > live.state.moved_at
+            each
+            for each in await self._sessions.store.logs.snapshots(session.id)
+            if each.sequence > session.state.moved_at
         ]
 
     async def rewind(self, live: LiveSession, turn: int) -> None:
         """Make the session what it was at the end of a turn; later turns stay in the log but no longer count."""
-        live.refuse_if_over("rewinds")
-        workspace_of(live)
-        _refuse_in_place(live, "rewound")
+        session = live.core
+        session.refuse_if_over("rewinds")
+        workspace_of(session)
+        _refuse_in_place(session, "rewound")
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.chores.alone(lambda: self._rewind(live, turn), patience=REQUEST_SECONDS)
         await live.turns.go_on()
 
     async def _rewind(self, live: LiveSession, turn: int) -> None:
-        _refuse_unless_idle(live, "be rewound")
-        await self._workspaces(live).get(workspace_of(live))  # without its files the session would be over
-        found = snapshot_at(live.id, await self._snapshots(live), turn)
-        sequence = await self._end_of(live, turn)
+        session = live.core
+        _refuse_unless_idle(session, "be rewound")
+        await self._workspaces(session).get(workspace_of(session))  # without its files the session would be over
+        found = snapshot_at(session.id, await self._snapshots(session), turn)
+        sequence = await self._end_of(session, turn)
         await live.agent.disconnect(force=False)
         data = SessionRewoundData(
             turn=turn,
@@ -109,61 +114,67 @@ class RewindAndFork:
             snapshot_id=found.snapshot_id,
             workspace_id=found.workspace_id,
             turn_id=found.turn_id,
-            native_session_id=_memory(live, found),
+            native_session_id=_memory(session, found),
         )
-        await live.note(deed(drafts.rewound(data)))
+        await session.note(deed(drafts.rewound(data)))
         await live.chores.finish_rewind()
 
     async def restore(self, live: LiveSession, snapshot: str) -> None:
         """Make the files those of a snapshot; the conversation and the agent's memory stay."""
-        live.refuse_if_over("restored files")
-        _refuse_in_place(live, "restored")
-        if all(snapshot != known.snapshot_id for known in await self._snapshots(live)):
+        session = live.core
+        session.refuse_if_over("restored files")
+        _refuse_in_place(session, "restored")
+        if all(snapshot != known.snapshot_id for known in await self._snapshots(session)):
             raise SnapshotNotFound(snapshot=snapshot[:80])
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.chores.alone(lambda: self._restore(live, snapshot), patience=REQUEST_SECONDS)
         await live.turns.go_on()
 
     async def _restore(self, live: LiveSession, snapshot: str) -> None:
-        _refuse_unless_idle(live, "get files back")
-        workspace = workspace_of(live)
+        session = live.core
+        _refuse_unless_idle(session, "get files back")
+        workspace = workspace_of(session)
         await live.agent.disconnect(force=False)
-        restored = await put_back(self._workspaces(live), workspace, snapshot, session=live.id, with_memory=False)
-        await live.note(deed(drafts.restored(restored)))
+        restored = await put_back(self._workspaces(session), workspace, snapshot, session=session.id, with_memory=False)
+        await session.note(deed(drafts.restored(restored)))
         note = f"restored {snapshot}"
-        frozen = await self._workspaces(live).snapshot(workspace, note, agent=live.record.agent, session=live.id)
-        again = snapshot_data(live, frozen, live.state.stands_at, note, restored_from=snapshot)
-        await live.note([drafts.snapshot(again)])
+        frozen = await self._workspaces(session).snapshot(
+            workspace, note, agent=session.record.agent, session=session.id
+        )
+        again = snapshot_data(session, frozen, session.state.stands_at, note, restored_from=snapshot)
+        await session.note([drafts.snapshot(again)])
 
-    async def _end_of(self, live: LiveSession, turn: int) -> int:
+    async def _end_of(self, session: SessionCore, turn: int) -> int:
         """The last sequence of a turn, which must lead to where the conversation stands."""
         if turn == 0:
-            first = await self._sessions.store.logs.find_turn(live.id, 1)
-            return first.first_sequence - 1 if first is not None else live.last
-        left = spans_left_behind(await self._sessions.store.logs.branching_turns(live.id), live.state)
-        found = await self._sessions.store.logs.find_turn(live.id, turn)
+            first = await self._sessions.store.logs.find_turn(session.id, 1)
+            return first.first_sequence - 1 if first is not None else session.last
+        left = spans_left_behind(await self._sessions.store.logs.branching_turns(session.id), session.state)
+        found = await self._sessions.store.logs.find_turn(session.id, turn)
         if found is None or any(first <= turn <= last for first, last in left):
-            raise NotInConversation(session=live.id, turn=turn)
+            raise NotInConversation(session=session.id, turn=turn)
         return found.last_sequence or found.first_sequence
 
     async def fork(self, live: LiveSession, wanted: ForkSession, successor: Successor | None = None) -> LiveSession:
         """A new session that begins as this one was, for the same agent or another; this one does not notice."""
+        session = live.core
         found = await self._begins_with(live, wanted.turn)
-        agent, spec = successor or Successor(live.record.agent, live.settings)
-        new = await self._sessions.creation.sibling(live, wanted.key, agent, spec)
-        memory = _memory(live, found) if agent == live.record.agent else None
+        agent, spec = successor or Successor(session.record.agent, session.settings)
+        new = await self._sessions.creation.sibling(session, wanted.key, agent, spec)
+        memory = _memory(session, found) if agent == session.record.agent else None
 
         async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
-            return await self._beginning(live, new, wanted, found, made, frozen, memory)
+            return await self._beginning(session, new, wanted, found, made, frozen, memory)
 
-        return await self._forked(live, new, found, beginning, with_memory=memory is not None)
+        return await self._forked(session, new, found, beginning, with_memory=memory is not None)
 
     async def branch(
         self, live: LiveSession, key: str, spec: SessionSpec, title: str | None, labels: dict[str, str]
     ) -> LiveSession:
         """A new session with the files of this one as they are now, and nothing of the conversation."""
+        session = live.core
         found = await self._begins_with(live, None)
-        new = await self._sessions.creation.sibling(live, key, live.record.agent, spec)
+        new = await self._sessions.creation.sibling(session, key, session.record.agent, spec)
 
         async def beginning(made: Workspace, frozen: FrozenState) -> list[Draft]:
             own = SnapshotCreatedData(
@@ -175,37 +186,38 @@ class RewindAndFork:
                 too_large=frozen.too_large,
             )
             return deed(
-                drafts.started({"agent": new.agent, "key": new.key, "forked_from": live.id}),
+                drafts.started({"agent": new.agent, "key": new.key, "forked_from": session.id}),
                 drafts.info(title=title, title_chosen=True, labels=labels),
                 drafts.workspace(created(made)),
                 drafts.snapshot(own),
                 drafts.status("running"),
             )
 
-        return await self._forked(live, new, found, beginning, with_memory=False)
+        return await self._forked(session, new, found, beginning, with_memory=False)
 
     async def _begins_with(self, live: LiveSession, turn: int | None) -> Snapshot:
         """The files that a fork of a turn begins with; of none, those of now, but for the turn under way."""
-        workspace_of(live)
-        _refuse_in_place(live, "forked")
+        session = live.core
+        workspace_of(session)
+        _refuse_in_place(session, "forked")
         await live.chores.do(patience=REQUEST_SECONDS)
         await live.turns.go_on()
-        state = live.state
+        state = session.state
         if turn is not None:
-            return snapshot_at(live.id, await self._snapshots(live), turn)
+            return snapshot_at(session.id, await self._snapshots(session), turn)
         head = turn_before(state.turn) if state.turn is not None else state.stands_at
-        return snapshot_after(live.id, await self._snapshots(live), head)
+        return snapshot_after(session.id, await self._snapshots(session), head)
 
     async def _forked(
         self,
-        live: LiveSession,
+        session: SessionCore,
         new: NewSession,
         found: Snapshot,
         beginning: Callable[[Workspace, FrozenState], Awaitable[list[Draft]]],
         *,
         with_memory: bool,
     ) -> LiveSession:
-        workspaces = self._workspaces(live)
+        workspaces = self._workspaces(session)
         made = await workspaces.fork(found.snapshot_id, session=new.id, with_memory=with_memory)
 
         async def undo() -> None:
@@ -219,7 +231,7 @@ class RewindAndFork:
 
     async def _beginning(
         self,
-        live: LiveSession,
+        session: SessionCore,
         new: NewSession,
         wanted: ForkSession,
         found: Snapshot,
@@ -227,7 +239,7 @@ class RewindAndFork:
         frozen: FrozenState,
         memory: str | None,
     ) -> list[Draft]:
-        copied, first_agent = await _copied(pages(self._sessions.store, live.id, 0), found.sequence)
+        copied, first_agent = await _copied(pages(self._sessions.store, session.id, 0), found.sequence)
         turns = sum(draft.type == "turn.started" for draft in copied)
         own = SnapshotCreatedData(
             snapshot_id=frozen.id,
@@ -241,19 +253,19 @@ class RewindAndFork:
             too_large=frozen.too_large,
         )
         origin = SessionForkedData(
-            parent_id=live.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=memory
+            parent_id=session.id, turn=found.turn, snapshot_id=found.snapshot_id, native_session_id=memory
         )
-        title = wanted.title or (fork_title(live.state.title) if live.state.title else None)
-        is_chosen = wanted.title is not None or live.state.title_chosen
+        title = wanted.title or (fork_title(session.state.title) if session.state.title else None)
+        is_chosen = wanted.title is not None or session.state.title_chosen
         return [
             *deed(
                 drafts.started(
-                    {"agent": first_agent or new.agent, "key": new.key, "forked_from": live.id, "turn": found.turn}
+                    {"agent": first_agent or new.agent, "key": new.key, "forked_from": session.id, "turn": found.turn}
                 )
             ),
             *copied,
             *deed(
-                drafts.info(title=title, title_chosen=is_chosen, labels=live.state.labels or None),
+                drafts.info(title=title, title_chosen=is_chosen, labels=session.state.labels or None),
                 drafts.workspace(created(made)),
                 drafts.snapshot(own),
                 drafts.forked(origin),
@@ -263,24 +275,24 @@ class RewindAndFork:
         ]
 
 
-def _refuse_in_place(live: LiveSession, what: str) -> None:
+def _refuse_in_place(session: SessionCore, what: str) -> None:
     """Nobody's own files are made what they were as a whole."""
-    if live.record.is_in_place:
+    if session.record.is_in_place:
         hint = "Work on a copy instead: a session with `repo` of mode `folder`."
-        raise Unprocessable(reason=f"{live.record.cwd} is a folder of your own, so it cannot be {what}. {hint}")
+        raise Unprocessable(reason=f"{session.record.cwd} is a folder of your own, so it cannot be {what}. {hint}")
 
 
-def _refuse_unless_idle(live: LiveSession, verb: str) -> None:
-    state = live.state
+def _refuse_unless_idle(session: SessionCore, verb: str) -> None:
+    state = session.state
     if state.turn is not None:
-        raise SessionBusy(session=live.id, turn=state.turn.turn_id)
+        raise SessionBusy(session=session.id, turn=state.turn.turn_id)
     if state.status != "running":
-        raise InvalidTransition(session=live.id, status=state.status, verb=verb)
+        raise InvalidTransition(session=session.id, status=state.status, verb=verb)
 
 
-def _memory(live: LiveSession, found: Snapshot) -> str | None:
+def _memory(session: SessionCore, found: Snapshot) -> str | None:
     """The conversation that the agent's own memory goes on with, if it was kept and is of the agent that has it now."""
-    is_of_another = found.sequence <= live.state.agent_since
+    is_of_another = found.sequence <= session.state.agent_since
     return found.native_session_id if found.memory_kept and not is_of_another else None
 
 

@@ -1,33 +1,33 @@
 """Which state of a workspace a client means: the beginning, now, a turn or a snapshot."""
 
 from ostler.base.errors import InvalidRequest, NoWorkspace, TurnNotKept, WorkspaceRemoved
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.branching import turn_before
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.sessions import Turn
 from ostler.wire.workspaces import Snapshot
 
 NOW, BASE = "now", "base"
 
 
-def workspace_of(live: LiveSession) -> str:
+def workspace_of(session: SessionCore) -> str:
     """The id of a session's workspace."""
-    state = live.state
+    state = session.state
     if state.removed is not None:
-        raise WorkspaceRemoved(session=live.id, when=state.removed_at, why=state.removed)
+        raise WorkspaceRemoved(session=session.id, when=state.removed_at, why=state.removed)
     made = state.workspace
     if made is None:
-        is_coming = live.record.order is not None
-        why = " yet. Try again when it is made." if is_coming else _why_none(live)
-        raise NoWorkspace(session=live.id, why=why)
+        is_coming = session.record.order is not None
+        why = " yet. Try again when it is made." if is_coming else _why_none(session)
+        raise NoWorkspace(session=session.id, why=why)
     return made.workspace_id
 
 
-def _why_none(live: LiveSession) -> str:
-    if not live.record.is_in_place:
+def _why_none(session: SessionCore) -> str:
+    if not session.record.is_in_place:
         return ". Create a session with `repo` to get one."
     return (
-        f": {live.record.cwd} is no git checkout. Run `git init` there, commit what is there, and begin a new session; "
-        "or begin one with a copy of it: `repo` with mode `folder`."
+        f": {session.record.cwd} is no git checkout. Run `git init` there, commit what is there, and begin a new "
+        "session; or begin one with a copy of it: `repo` with mode `folder`."
     )
 
 

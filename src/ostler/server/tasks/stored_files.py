@@ -17,6 +17,7 @@ from ostler.server.objects.snapshots import Manifest
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.folders import relative
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.arrival import laid_out
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
 from ostler.server.tasks.folders import named_by, place_of
@@ -39,7 +40,7 @@ class Reach:
 
     async def named(self, path: str) -> str:
         """The path that a client or an agent gave, relative to the session's folder."""
-        return await named_by(self._live, self.workspaces, path)
+        return await named_by(self._live.core, self.workspaces, path)
 
     def state(self, name: str) -> str:
         """What a state of the session's files is called there."""
@@ -58,7 +59,7 @@ class CopyReach(Reach):
 
     async def named(self, path: str) -> str:
         """By what the log says, since nobody else can be asked."""
-        made = self._live.state.workspace
+        made = self._live.core.state.workspace
         return relative(path, (made.path,)) if made is not None else path
 
     def state(self, name: str) -> str:
@@ -89,33 +90,34 @@ class StoredFiles:
 
     async def of(self, live: LiveSession) -> Reach:
         """Where the session is, or else a copy; raises what is wrong with its runner if there is none."""
-        place = place_of(live)
+        session = live.core
+        place = place_of(session)
         try:
-            return Reach(live, self._runners.workspaces(live.record.runner), place)
+            return Reach(live, self._runners.workspaces(session.record.runner), place)
         except RunnerUnavailable as away:
-            async with self._making[live.id]:
-                copy = await self._copy(live)
+            async with self._making[session.id]:
+                copy = await self._copy(session)
             if copy is None:
                 raise
-            self._read_at[live.id] = asyncio.get_running_loop().time()
+            self._read_at[session.id] = asyncio.get_running_loop().time()
             return CopyReach(live, self._runners.workspaces(copy.runner), copy.workspace, copy.manifest.snapshot, away)
 
-    async def _copy(self, live: LiveSession) -> _Copy | None:
-        order, found = live.record.order, await self._uploads.newest(live.id)
-        if order is None or found is None or found.tree is None or not _is_found_anywhere(live, order):
+    async def _copy(self, session: SessionCore) -> _Copy | None:
+        order, found = session.record.order, await self._uploads.newest(session.id)
+        if order is None or found is None or found.tree is None or not _is_found_anywhere(session, order):
             return None
-        known = self._copies.get(live.id)
+        known = self._copies.get(session.id)
         if known is not None and known.manifest == found and self._runners.is_linked(known.runner):
             return known
-        await self._remove(live.id)
+        await self._remove(session.id)
         for runner in self._candidates():
             try:
-                workspace = await self._made(live, order, found, self._runners.workspaces(runner))
+                workspace = await self._made(session, order, found, self._runners.workspaces(runner))
             except OstlerError as error:
-                log.warning("files.not_laid_out", session_id=live.id, runner_id=runner, reason=str(error))
+                log.warning("files.not_laid_out", session_id=session.id, runner_id=runner, reason=str(error))
             else:
-                made = self._copies[live.id] = _Copy(runner, workspace, found)
-                self._background.spawn(self._remove_when_unread(live.id, made))
+                made = self._copies[session.id] = _Copy(runner, workspace, found)
+                self._background.spawn(self._remove_when_unread(session.id, made))
                 return made
         return None
 
@@ -124,8 +126,8 @@ class StoredFiles:
         linked = [known.about.id for known in self._runners.known if known.link is not None]
         yield from sorted(linked, key=lambda runner: runner != self._runners.home)
 
-    async def _made(self, live: LiveSession, order: WorkspaceOrder, found: Manifest, workspaces: Workspaces) -> str:
-        before = live.state.workspace
+    async def _made(self, session: SessionCore, order: WorkspaceOrder, found: Manifest, workspaces: Workspaces) -> str:
+        before = session.state.workspace
         repo = replace(order.repo, commit=before.commit) if before is not None and before.commit else order.repo
         bare = replace(order, repo=repo, runtime=Runtime(), setup=None)
         made = (await workspaces.create(bare, lambda _: None)).workspace.id
@@ -134,7 +136,7 @@ class StoredFiles:
         except BaseException:
             await asyncio.shield(workspaces.destroy(made))
             raise
-        log.info("files.laid_out", session_id=live.id, sequence=found.sequence)
+        log.info("files.laid_out", session_id=session.id, sequence=found.sequence)
         return made
 
     async def _remove_when_unread(self, session_id: str, copy: _Copy) -> None:
@@ -154,7 +156,7 @@ class StoredFiles:
                 await self._runners.workspaces(copy.runner).destroy(copy.workspace)
 
 
-def _is_found_anywhere(live: LiveSession, order: WorkspaceOrder) -> bool:
+def _is_found_anywhere(session: SessionCore, order: WorkspaceOrder) -> bool:
     """Whether what the files began as is the same on every machine."""
-    made = live.state.workspace
+    made = session.state.workspace
     return order.repo.mode == "none" or (order.repo.mode == "git" and made is not None and made.commit is not None)

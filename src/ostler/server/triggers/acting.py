@@ -88,7 +88,7 @@ class Deliveries:
             live = await self._sessions.registry.live(trigger.project, body.session or "")
             message = SendMessage(message=words.whole_prompt(words.prompt or "", trigger.name))
             await self._sessions.send(live, message)
-            return live.record.id
+            return live.core.record.id
         if body.session_policy == "mapped":
             return await self._prompted(trigger, body, row, words)
         return await self._begun(trigger, body, row, words)
@@ -103,7 +103,7 @@ class Deliveries:
         live, _ = await self._sessions.creation.create(trigger.project, session)
         message = SendMessage(message=words.whole_prompt(words.prompt or template.prompt, trigger.name))
         await self._sessions.send(live, message)
-        return live.record.id
+        return live.core.record.id
 
     async def _begun(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow, words: Words) -> str:
         """A task of its own."""
@@ -116,4 +116,4 @@ class Deliveries:
         live, _ = await self._sessions.creation.create(
             trigger.project, replace(session_of(order, agent), key=row.id), spec_of(order)
         )
-        return live.record.id
+        return live.core.record.id

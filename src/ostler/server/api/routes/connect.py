@@ -14,8 +14,8 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.fleets.overlays import overlay_keys
 from ostler.server.fleets.relay import MailStream, frame
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.fleet import FleetState, KnownHost, Taken
+from ostler.server.sessions.session import SessionCore
 from ostler.wire import fleets
 from ostler.wire.connecting import (
     AskKeys,
@@ -57,14 +57,14 @@ async def keys(services: Services, data: AskKeys) -> OverlayKeys:
 async def handshake(services: Services, project: str, data: Handshake) -> HandshakeStatus:
     """Ask followers how they can be reached, and wait for their answers."""
     live = await services.sessions.registry.live(project, data.session_id)
-    return await services.relay.handshake(live.id, data.hosts, data.timeout_sec)
+    return await services.relay.handshake(live.core.id, data.hosts, data.timeout_sec)
 
 
 @post("/connect/handshake/ack", operation_id="connect.ack", tags=_TAGS, status_code=200, role="operator")
 async def handshake_ack(services: Services, project: str, data: HandshakeAck) -> OrderTaken:
     """What a follower says of how it can be reached."""
     live = await services.sessions.registry.live(project, data.session_id)
-    await services.relay.ack(msgspec.structs.replace(data, session_id=live.id))
+    await services.relay.ack(msgspec.structs.replace(data, session_id=live.core.id))
     return OrderTaken(delivered=True)
 
 
@@ -74,8 +74,8 @@ async def socks(
 ) -> SocksAccess:
     """Where the SOCKS5 proxy is and a password that reaches the peers of this session, for an hour."""
     live = await services.sessions.registry.live(project, session_id)
-    live.refuse_if_over("connections")
-    access = services.rendezvous.access(live.id, services.clock.now())
+    live.core.refuse_if_over("connections")
+    access = services.rendezvous.access(live.core.id, services.clock.now())
     if access.host in _ANY:  # it is there at the address that the server was found at
         return msgspec.structs.replace(access, host=request.url.hostname or access.host)
     return access
@@ -96,7 +96,7 @@ async def register(
     await socket.accept()
     mine = _Socket(socket)
     if stream is not None:
-        is_wanted = await services.rendezvous.attach(live.id, peer, stream, mine)
+        is_wanted = await services.rendezvous.attach(live.core.id, peer, stream, mine)
         await socket.close(1000 if is_wanted else _NOBODY)
         return
     try:
@@ -104,7 +104,7 @@ async def register(
     except msgspec.MsgspecError as error:
         await socket.close(_BAD, str(error)[:100])
         return
-    await services.rendezvous.register(live.id, peer, mine, wanted)
+    await services.rendezvous.register(live.core.id, peer, mine, wanted)
 
 
 class _Socket:
@@ -140,9 +140,9 @@ class _Socket:
 async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
     """The orders for a follower as they come: `run`, `signal`, `close`, `handshake`; first `hello` with `lastSeq`."""
     live = await services.sessions.registry.live(project, session)
-    taken = (live.shown.fleet or FleetState()).taken.get(host, Taken())
+    taken = (live.core.shown.fleet or FleetState()).taken.get(host, Taken())
     hello = frame(msgspec.json.encode({"type": "hello", "lastSeq": taken.last}))
-    stream = MailStream(services.relay.control(live.id, host), hello, services.settings.heartbeat_seconds)
+    stream = MailStream(services.relay.control(live.core.id, host), hello, services.settings.heartbeat_seconds)
     return EventStream(stream, None, services)
 
 
@@ -156,7 +156,7 @@ async def control(session: str, host: Host, services: Services, project: str) ->
 async def stdin(session: str, host: Host, services: Services, project: str) -> Response[Any]:
     """The input for what runs on a follower."""
     live = await services.sessions.registry.live(project, session)
-    mailbox = services.relay.stdin(live.id, host)
+    mailbox = services.relay.stdin(live.core.id, host)
     return EventStream(MailStream(mailbox, b": input\n\n", services.settings.heartbeat_seconds), None, services)
 
 
@@ -171,8 +171,8 @@ async def stdin(session: str, host: Host, services: Services, project: str) -> R
 async def order(session: str, host: Host, services: Services, project: str, data: ControlOrder) -> OrderTaken:
     """Hand an order to a follower; the answer comes when it has it."""
     live = await services.sessions.registry.live(project, session)
-    live.refuse_if_over("orders")
-    await services.relay.order(live.id, host, data)
+    live.core.refuse_if_over("orders")
+    await services.relay.order(live.core.id, host, data)
     return OrderTaken(delivered=True)
 
 
@@ -182,8 +182,8 @@ async def write(
 ) -> OrderTaken:
     """Hand input, the body as it is, to what runs on a follower; an empty body is the end of it."""
     live = await services.sessions.registry.live(project, session)
-    live.refuse_if_over("input")
-    await services.relay.write(live.id, host, await request.body())
+    live.core.refuse_if_over("input")
+    await services.relay.write(live.core.id, host, await request.body())
     return OrderTaken(delivered=True)
 
 
@@ -230,12 +230,12 @@ async def status(
     """How a run on a follower stands: an event of the session. One that `joined` is a follower since."""
     live = await services.sessions.registry.live(project, session)
     seq = first_seq(request)
-    return await services.ingest.take(live, lambda: (_reported(live, host, data, seq),))
+    return await services.ingest.take(live, lambda: (_reported(live.core, host, data, seq),))
 
 
-def _reported(live: LiveSession, host: str, data: RunStatus, seq: int | None) -> fleets.IngestedEvent:
+def _reported(session: SessionCore, host: str, data: RunStatus, seq: int | None) -> fleets.IngestedEvent:
     if data.state == "joined":
-        known = (live.state.fleet or FleetState()).hosts
+        known = (session.state.fleet or FleetState()).hosts
         others = [_known(each) for each in known if each.name != host]
         mine = fleets.ReportedHost(
             name=host, os=data.os or "unknown", tags=data.tags, folder=data.folder, ssh_user=data.ssh_user

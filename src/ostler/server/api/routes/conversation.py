@@ -47,7 +47,7 @@ async def send_message(
     begun = await send(services.sessions, live, data)
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(begun.receipt).decode()}
     turn = PromptTurn(begun.receipt, after=begun.offset)
-    return turn_stream(services, live, turn, offset=begun.offset, headers=headers)
+    return turn_stream(services, live.core, turn, offset=begun.offset, headers=headers)
 
 
 @get("/sessions/{session:str}/messages", operation_id="sessions.messages", tags=_TAGS, role="viewer")

@@ -20,11 +20,11 @@ _TAGS = ["workspaces"]
 async def plan_delivery(session: str, services: Services, project: str) -> DeliveryPlan:
     """What a delivery would be if nothing else is said, and what became of the last one and its pull request."""
     live = await services.sessions.registry.live(project, session)
-    workspaces = services.runners.workspaces(live.record.runner)
-    await refresh(workspaces, live)
-    if is_open(live.state):
-        services.pull_requests.watch(live)
-    return await DeliveryPlans(workspaces, live).plan()
+    workspaces = services.runners.workspaces(live.core.record.runner)
+    await refresh(workspaces, live.core)
+    if is_open(live.core.state):
+        services.pull_requests.watch(live.core)
+    return await DeliveryPlans(workspaces, live.core).plan()
 
 
 @post("/sessions/{session:str}/deliver", operation_id="sessions.deliver", tags=_TAGS, status_code=200, role="operator")
@@ -36,9 +36,9 @@ async def deliver_session(
     Doing it again brings the same branch and pull request up to date.
     """
     live = await services.sessions.registry.live(project, session)
-    workspaces = services.runners.workspaces(live.record.runner)
+    workspaces = services.runners.workspaces(live.core.record.runner)
     done = await deliver_now(services.sessions, workspaces, live, data or DeliverSession())
-    services.pull_requests.watch(live)
+    services.pull_requests.watch(live.core)
     return shown_as(Delivered, done)
 
 
@@ -46,7 +46,7 @@ async def deliver_session(
 async def merge_session(session: str, services: Services, project: str) -> Session:
     """Have the forge merge the session's pull request, if it allows that."""
     live = await services.sessions.registry.live(project, session)
-    await merge(services.runners.workspaces(live.record.runner), live)
+    await merge(services.runners.workspaces(live.core.record.runner), live.core)
     return live_view(live)
 
 

@@ -20,8 +20,8 @@ from ostler.server.dialects.flat.projection import log_line_of
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn, TurnEvents
 from ostler.server.sessions.elsewhere import Following
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower, frame
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import decode_event
 from ostler.wire.tasks import LogLine, LogList
@@ -52,7 +52,7 @@ def resume_from(request: Request[Any, Any, Any], offset: int) -> int:
 
 def session_stream(
     services: Services,
-    live: LiveSession | Following,
+    session: SessionCore | Following,
     *,
     offset: int,
     raw: bool = False,
@@ -60,12 +60,12 @@ def session_stream(
 ) -> EventStream:
     """A stream of one session's events after the offset."""
     heartbeat = services.settings.heartbeat_seconds
-    cursor = Cursor(live.tail, offset=offset, heartbeat=heartbeat, raw=raw, show=only(keep))
-    return EventStream(cursor, live.tail, services)
+    cursor = Cursor(session.tail, offset=offset, heartbeat=heartbeat, raw=raw, show=only(keep))
+    return EventStream(cursor, session.tail, services)
 
 
 def turn_stream(
-    services: Services, live: LiveSession, turn: PromptTurn, *, offset: int, headers: dict[str, str]
+    services: Services, session: SessionCore, turn: PromptTurn, *, offset: int, headers: dict[str, str]
 ) -> EventStream:
     """The events of one turn, which begins after the offset."""
     own = TurnEvents(turn)
@@ -73,10 +73,10 @@ def turn_stream(
     def render(events: Sequence[StoredEvent]) -> bytes:
         return b"".join(frame(stored.number, stored.body) for stored in own.of(events))
 
-    follower = Follower(live.tail, offset=offset)
+    follower = Follower(session.tail, offset=offset)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, render, heartbeat=heartbeat, is_over=lambda: turn.is_over)
-    return EventStream(chunks, live.tail, services, headers=headers)
+    return EventStream(chunks, session.tail, services, headers=headers)
 
 
 @get(
@@ -108,11 +108,11 @@ async def list_events(
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or fold or include_raw))
     if stream or wants_stream(request):
-        live = await services.sessions.registry.followed(project, session)
+        followed = await services.sessions.registry.followed(project, session)
         start = resume_from(request, offset)
         if projection is not None:
-            return await projected_stream(services, live, projection, offset=start)
-        return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
+            return await projected_stream(services, followed, projection, offset=start)
+        return session_stream(services, followed, offset=start, raw=include_raw, keep=keep)
     record = await services.sessions.registry.find(project, session)
     if projection is not None:
         return await projected_page(services, record, projection, offset=offset, limit=limit)
@@ -161,11 +161,11 @@ async def stream_events(
     """Every event after the offset, then live ones as they become durable."""
     keep = types_filter(types)
     projection = find_format(form, alone=not (keep or include_raw))
-    live = await services.sessions.registry.followed(project, session)
+    followed = await services.sessions.registry.followed(project, session)
     start = resume_from(request, offset)
     if projection is not None:
-        return await projected_stream(services, live, projection, offset=start)
-    return session_stream(services, live, offset=start, raw=include_raw, keep=keep)
+        return await projected_stream(services, followed, projection, offset=start)
+    return session_stream(services, followed, offset=start, raw=include_raw, keep=keep)
 
 
 @get(

@@ -47,8 +47,8 @@ async def _found(services: Services, project: str, session: str, path: str) -> F
 async def _own(services: Services, project: str, session: str, path: str) -> Found:
     """Where the session is, which must have a workspace: its files may be changed."""
     live = await services.sessions.registry.live(project, session)
-    workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
-    return Found(workspaces.files, workspace, await named_by(live, workspaces, path))
+    workspace, workspaces = workspace_of(live.core), services.runners.workspaces(live.core.record.runner)
+    return Found(workspaces.files, workspace, await named_by(live.core, workspaces, path))
 
 
 @get("/sessions/{session:str}/files", operation_id="files.list", tags=_TAGS, role="viewer")
@@ -103,7 +103,7 @@ async def show_image(
 ) -> Response[bytes]:
     """A picture that the session names, also without a workspace; only what is a picture is given."""
     live = await services.sessions.registry.live(project, session)
-    found = await picture_of(live, services.runners.workspaces(live.record.runner), path)
+    found = await picture_of(live.core, services.runners.workspaces(live.core.record.runner), path)
     headers = {**_SANDBOXED, "cache-control": "private, no-cache"}
     return Response(found.content, media_type=found.media_type, headers=headers)
 
@@ -188,7 +188,8 @@ async def archive_files(
     form: Annotated[ArchiveForm, Parameter(description="The kind of archive.")] = "tar",
 ) -> Stream:
     """The whole workspace without its .git."""
-    workspace_of(await services.sessions.registry.live(project, session))
+    live = await services.sessions.registry.live(project, session)
+    workspace_of(live.core)
     files, workspace, _ = await _found(services, project, session, "")
     archive = await files.archive(workspace, form)
     headers = {**SAFE, "content-disposition": f'attachment; filename="{workspace}.{form}"'}
@@ -201,8 +202,8 @@ async def archive_files(
 async def list_artifacts(session: str, services: Services, project: str) -> ArtifactList:
     """The files that the agent wrote or edited with its tools."""
     live = await services.sessions.registry.live(project, session)
-    workspaces = services.runners.workspaces(live.record.runner)
-    return await artifacts_of(services.sessions, workspaces, live.record)
+    workspaces = services.runners.workspaces(live.core.record.runner)
+    return await artifacts_of(services.sessions, workspaces, live.core.record)
 
 
 HANDLERS = (

@@ -95,7 +95,7 @@ async def create_session(
     given = given_fields(CreateSession, await request.json())
     wanted = await session_of(services.sessions.store.templates, project, data, given)
     live, is_new = await services.sessions.creation.create(project, wanted)
-    view = stored_view(services, live.record)
+    view = stored_view(services, live.core.record)
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 
 
@@ -148,7 +148,7 @@ def _waits_for_server(peers: Peers, record: SessionRecord) -> str | None:
 async def update_session(session: str, services: Services, project: str, data: UpdateSession) -> Session:
     """Change model, variant, mode and permissions between two turns; title, labels, pin and archive at any time."""
     live = await services.sessions.update(project, session, data)
-    return stored_view(services, live.record)
+    return stored_view(services, live.core.record)
 
 
 @delete("/sessions/{session:str}", operation_id="sessions.delete", tags=_TAGS, role="operator")

@@ -9,7 +9,7 @@ from litestar.response import Stream
 from ostler.base.casing import shown_as
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
 from ostler.server.tasks.undoing import Undoing
@@ -29,14 +29,14 @@ OfTurn = Annotated[
 async def list_snapshots(session: str, services: Services, project: str) -> SnapshotList:
     """What was kept of the workspace: its beginning, and its state after every turn."""
     live = await services.sessions.registry.live(project, session)
-    workspace_of(live)
-    found = await services.sessions.store.logs.snapshots(live.id)
+    workspace_of(live.core)
+    found = await services.sessions.store.logs.snapshots(live.core.id)
     return SnapshotList(snapshots=tuple(shown_as(SnapshotView, each) for each in found))
 
 
-async def _states(services: Services, live: LiveSession, turn: int | None, old: str, new: str) -> tuple[str, str]:
-    snapshots = await services.sessions.store.logs.snapshots(live.id)
-    return between(live.id, snapshots, await services.sessions.store.logs.turns(live.id), turn, old, new)
+async def _states(services: Services, session: SessionCore, turn: int | None, old: str, new: str) -> tuple[str, str]:
+    snapshots = await services.sessions.store.logs.snapshots(session.id)
+    return between(session.id, snapshots, await services.sessions.store.logs.turns(session.id), turn, old, new)
 
 
 @get("/sessions/{session:str}/diff", operation_id="sessions.diff", tags=_TAGS, role="viewer")
@@ -52,8 +52,8 @@ async def show_diff(
 ) -> Difference:
     """The changed files with their unified diffs: since the beginning, between two states, or of one turn."""
     live = await services.sessions.registry.live(project, session)
-    workspace_of(live)
-    first, last = await _states(services, live, turn, old, new)
+    workspace_of(live.core)
+    first, last = await _states(services, live.core, turn, old, new)
     reach = await services.stored_files.of(live)
     return await reach.workspaces.files.diff(
         reach.place, old=reach.state(first), new=reach.state(last), context=context, text=not summary
@@ -68,11 +68,11 @@ async def show_patch(
 ) -> Stream:
     """The changes as a patch that `git apply` takes; never cut, and empty if there are none."""
     live = await services.sessions.registry.live(project, session)
-    workspace_of(live)
-    first, last = await _states(services, live, turn, old, new)
+    workspace_of(live.core)
+    first, last = await _states(services, live.core, turn, old, new)
     reach = await services.stored_files.of(live)
     patch = await reach.workspaces.files.patch(reach.place, old=reach.state(first), new=reach.state(last))
-    name = f'attachment; filename="{live.id}.patch"'
+    name = f'attachment; filename="{live.core.id}.patch"'
     headers = {"content-length": str(patch.size), "content-disposition": name}
     return Stream(patch.pieces, media_type="text/x-diff", headers=headers)
 
@@ -103,7 +103,7 @@ async def restore_snapshot(session: str, snapshot: str, services: Services, proj
 async def undo_turn(session: str, services: Services, project: str, data: UndoTurn) -> Undone:
     """Take back what a turn changed in the files; the conversation, and what was changed since, stay."""
     live = await services.sessions.registry.live(project, session)
-    return await Undoing(services.sessions, services.runners.workspaces(live.record.runner), live).undo(data)
+    return await Undoing(services.sessions, services.runners.workspaces(live.core.record.runner), live).undo(data)
 
 
 @post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS, role="operator")

@@ -33,7 +33,7 @@ async def create_task(
     agent = await agent_anywhere(services.runners, order.worker.type)
     wanted, made = (order, ()) if services.settings.webhook_secret is not None else signed(order)
     live, _ = await services.sessions.creation.create(place.project, session_of(wanted, agent), spec_of(wanted))
-    view = task_created(live.record, live.state, made)
+    view = task_created(live.core.record, live.core.state, made)
     return Response(view, status_code=201, headers={"location": view.links.self})
 
 

@@ -14,16 +14,16 @@ _TAGS = ["workspaces"]
 async def show_workspace(session: str, services: Services, project: str) -> WorkspaceInfo:
     """Where the workspace is on the host and in a container, and what made it."""
     live = await services.sessions.registry.live(project, session)
-    workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
+    workspace, workspaces = workspace_of(live.core), services.runners.workspaces(live.core.record.runner)
     made = await workspaces.get(workspace)
     container = await workspaces.devcontainer(made.id)
     inside = container.workspace_folder if container is not None else None
     return WorkspaceInfo(
-        session_id=live.id,
+        session_id=live.core.id,
         workspace=made,
         provider=made.provider,
         mount_paths=MountPaths(host=made.path, container=inside),
-        host=live.record.runner_name,
+        host=live.core.record.runner_name,
         devcontainer=container,
     )
 
@@ -34,7 +34,7 @@ async def show_workspace(session: str, services: Services, project: str) -> Work
 async def open_ide(session: str, services: Services, project: str, data: OpenIde) -> IdeCommands:
     """The commands that open the workspace in an editor; nothing is started here."""
     live = await services.sessions.registry.live(project, session)
-    workspace, workspaces = workspace_of(live), services.runners.workspaces(live.record.runner)
+    workspace, workspaces = workspace_of(live.core), services.runners.workspaces(live.core.record.runner)
     made = await workspaces.get(workspace)
     entry = await workspaces.entry(workspace)
     return open_commands(data.ide, made, entry, await workspaces.devcontainer(workspace))

@@ -23,9 +23,9 @@ from ostler.server.dialects.following import Rendering, turn_boundary
 from ostler.server.dialects.formats import Format, Subject, subject_of
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.folders import own_folders
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
 from ostler.server.sessions.log.reads import pages
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.wire.events import decode_event
 
@@ -82,13 +82,13 @@ class _ProjectedLog:
 
 
 async def projected_stream(
-    services: Services, live: LiveSession | Following, found: Format, *, offset: int
+    services: Services, session: SessionCore | Following, found: Format, *, offset: int
 ) -> EventStream:
     """A stream of what comes from the events after the offset."""
-    log, start = await _opened(services, live.record, found, offset)
-    follower = Follower(live.tail, offset=start)
+    log, start = await _opened(services, session.record, found, offset)
+    follower = Follower(session.tail, offset=start)
     chunks = Rendering(follower, log.frames, heartbeat=services.settings.heartbeat_seconds)
-    return EventStream(chunks, live.tail, services)
+    return EventStream(chunks, session.tail, services)
 
 
 async def _opened(services: Services, record: SessionRecord, found: Format, offset: int) -> tuple[_ProjectedLog, int]:

@@ -64,11 +64,12 @@ class Attachment:
         past: LeftBehind | None = None,
     ) -> None:
         self.live = live
+        self._session = live.core
         self.lock = asyncio.Lock()
         """Held while a prompt is sent, so that its events are not sent before it is known whose it is."""
         self.asked: dict[str, Asked] = {}
-        self._updates = AcpUpdates(subject_of(live.record))
-        self._follower = Follower(live.tail, offset=start)
+        self._updates = AcpUpdates(subject_of(self._session.record))
+        self._follower = Follower(self._session.tail, offset=start)
         self._quiet_until = quiet_until
         self._past = past or LeftBehind()
         self._forms = forms
@@ -83,15 +84,15 @@ class Attachment:
     @property
     def id(self) -> str:
         """The session's."""
-        return self.live.id
+        return self._session.id
 
     def watch(self) -> None:
         """Somebody reads."""
-        self.live.tail.watch()
+        self._session.tail.watch()
 
     def unwatch(self) -> None:
         """Nobody does any more."""
-        self.live.tail.unwatch()
+        self._session.tail.unwatch()
 
     def post(self, message: Json) -> None:
         """Something to tell that is not in the log."""
@@ -149,7 +150,7 @@ class Attachment:
     def _messages(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
         for update in self._updates.feed(event):
             if self._is_news(event.sequence) and update.get("messageId") not in self._own_items:
-                yield notification("session/update", {"sessionId": self.live.id, "update": update})
+                yield notification("session/update", {"sessionId": self._session.id, "update": update})
         yield from self._about_asks(event)
         match event:
             case TurnStarted():
@@ -164,13 +165,14 @@ class Attachment:
     # Asks
 
     def _about_asks(self, event: AnyEvent | UnknownEvent) -> Iterator[Json]:
+        state = self._session.state
         match event:
-            case PermissionRequested(data=PermissionData(permission_id=ask_id) as data) if self.live.open_ask(ask_id):
+            case PermissionRequested(data=PermissionData(permission_id=ask_id) as data) if state.open_ask(ask_id):
                 known = data.item_id is not None and self._updates.has_call(data.item_id)
                 call_id = data.item_id if known and data.item_id else ask_id
-                params = asks.permission_params(self.live.id, data, call_id)
+                params = asks.permission_params(self._session.id, data, call_id)
                 yield self._ask(ask_id, Asked(ask=data), "session/request_permission", params)
-            case QuestionRequested(data=QuestionData(question_id=ask_id) as data) if self.live.open_ask(ask_id):
+            case QuestionRequested(data=QuestionData(question_id=ask_id) as data) if state.open_ask(ask_id):
                 yield self.question(data)
             case PermissionResolved(data=PermissionData(permission_id=ask_id)):
                 yield from self._withdrawn(ask_id)
@@ -178,31 +180,31 @@ class Attachment:
                 yield from self._withdrawn(ask_id)
 
     def _ask(self, ask_id: str, asked: Asked, method: str, params: Json) -> Json:
-        request_id = f"{self.live.id}/{ask_id}"
+        request_id = f"{self._session.id}/{ask_id}"
         self.asked[request_id] = asked
         return request(request_id, method, params)
 
     def question(self, data: QuestionData) -> Json:
         """The questions of an ask, in the way that the client can show."""
         if self._forms:
-            params = asks.form_params(self.live.id, data)
+            params = asks.form_params(self._session.id, data)
             return self._ask(data.question_id, Asked(ask=data, is_form=True), "elicitation/create", params)
         if asks.can_be_chosen(data):
             return self.choice(Asked(ask=data))
         hint = f"The agent asks: {data.prompt}\n\nAnswer with `ostler asks list` and `ostler asks answer`.\n"
         update = {"sessionUpdate": "agent_message_chunk", "content": text_block(hint)}
-        return notification("session/update", {"sessionId": self.live.id, "update": update})
+        return notification("session/update", {"sessionId": self._session.id, "update": update})
 
     def choice(self, asked: Asked) -> Json:
         """The next question of an ask as a choice."""
         if not isinstance(asked.ask, QuestionData):
             raise TypeError("only questions have choices")
-        params = asks.choice_params(self.live.id, asked.ask, len(asked.answers))
+        params = asks.choice_params(self._session.id, asked.ask, len(asked.answers))
         return self._ask(asked.ask.question_id, asked, "session/request_permission", params)
 
     def _withdrawn(self, ask_id: str) -> Iterator[Json]:
         """Somebody else decided: the client need not ask its person any longer."""
-        request_id = f"{self.live.id}/{ask_id}"
+        request_id = f"{self._session.id}/{ask_id}"
         if self.asked.pop(request_id, None) is not None:
             yield notification("$/cancel_request", {"requestId": request_id})
 
@@ -227,8 +229,7 @@ class Attachment:
 
     def lost(self) -> list[Json]:
         """What is left to say when the session is gone."""
-        text = (
-            f"Session '{self.live.id}' is not here any more: it was deleted, or another server has it. Load it again."
-        )
+        where = "it was deleted, or another server has it. Load it again."
+        text = f"Session '{self._session.id}' is not here any more: {where}"
         lost, self._prompts = list(self._prompts), {}
         return [failure(request_id, Refusal(INTERNAL_ERROR, text)) for request_id in lost]

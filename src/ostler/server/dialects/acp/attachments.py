@@ -67,18 +67,19 @@ class Attachments:
 
     async def attach_now(self, live: LiveSession) -> Attachment:
         """Tell what happens from now on; what is under way is read from its beginning, so that it is understood."""
-        found = self._found.get(live.id)
+        session = live.core
+        found = self._found.get(session.id)
         if found is not None and found.live is not live:  # it was elsewhere meanwhile
-            await self.detach(live.id)
-        now = live.last
-        start = await turn_boundary(self._sessions, live.id, now)
-        return self._found.get(live.id) or self.attach(live, start=start.offset, quiet_until=now)
+            await self.detach(session.id)
+        now = session.last
+        start = await turn_boundary(self._sessions, session.id, now)
+        return self._found.get(session.id) or self.attach(live, start=start.offset, quiet_until=now)
 
     def attach(self, live: LiveSession, *, start: int, quiet_until: int, past: LeftBehind | None = None) -> Attachment:
         """Tell what happened after an event, though nothing up to `quiet_until`."""
         attachment = Attachment(live, start=start, quiet_until=quiet_until, forms=self.forms, past=past)
-        self._found[live.id] = attachment
-        live.hold()
+        self._found[live.core.id] = attachment
+        live.core.hold()
         self._outlet.attach(attachment)
         return attachment
 
@@ -90,7 +91,7 @@ class Attachments:
             try:
                 await self._outlet.detach(attachment)
             finally:
-                attachment.live.release()
+                attachment.live.core.release()
         return attachment
 
     async def close(self) -> None:

@@ -4,7 +4,7 @@ from typing import get_args
 
 from ostler.server.dialects.acp.blocks import Json
 from ostler.server.dialects.acp.messages import INVALID_PARAMS, Refusal
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.wire.agents import Agent
 from ostler.wire.events import PermissionMode
@@ -12,26 +12,26 @@ from ostler.wire.events import PermissionMode
 _PERMISSIONS = {"default": "Ask before risky actions", "plan": "Read only", "bypass": "Allow everything"}
 
 
-def modes(live: LiveSession, agent: Agent) -> Json | None:
+def modes(session: SessionCore, agent: Agent) -> Json | None:
     """The ways of working that the agent offers."""
     if not agent.modes:
         return None
     offered = [{"id": mode.id, "name": mode.name, "description": mode.description} for mode in agent.modes]
-    return {"currentModeId": _current_mode(live, agent), "availableModes": offered}
+    return {"currentModeId": _current_mode(session, agent), "availableModes": offered}
 
 
-def _current_mode(live: LiveSession, agent: Agent) -> str:
-    return live.settings.mode or live.state.mode or agent.modes[0].id
+def _current_mode(session: SessionCore, agent: Agent) -> str:
+    return session.settings.mode or session.state.mode or agent.modes[0].id
 
 
-def config_options(live: LiveSession, agent: Agent) -> list[Json]:
+def config_options(session: SessionCore, agent: Agent) -> list[Json]:
     """Everything that can be set, with what is set now."""
-    state = live.state
-    spec = live.settings
+    state = session.state
+    spec = session.settings
     found = [_select("permission_mode", "Permissions", "_permission_mode", spec.permission_mode, _PERMISSIONS)]
     if agent.modes:
         names = {mode.id: mode.name for mode in agent.modes}
-        found.append(_select("mode", "Mode", "mode", _current_mode(live, agent), names))
+        found.append(_select("mode", "Mode", "mode", _current_mode(session, agent), names))
     if agent.models:
         current = spec.model or state.model or agent.models[0].id
         found.append(_select("model", "Model", "model", current, {model.id: model.name for model in agent.models}))

@@ -24,6 +24,7 @@ from ostler.server.dialects.beginning import send
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
@@ -157,25 +158,25 @@ class AcpConnection:
     async def new_session(self, incoming: Incoming) -> Json | None:
         wanted = create_session(_params(incoming, messages.NewSession), self._services.default_agent)
         live, _ = await self._services.sessions.creation.create(self._services.project, wanted)
-        await self._outlet.send(answer(incoming.id, await self._opened(live)))
+        await self._outlet.send(answer(incoming.id, await self._opened(live.core)))
         await self.attachments.attach_now(live)
         return None
 
     async def load_session(self, incoming: Incoming) -> Json:
         live = await self._open(incoming)
-        past = await left_behind(self._services.sessions, live.record)
-        earlier = await self.attachments.detach(live.id)
+        past = await left_behind(self._services.sessions, live.core.record)
+        earlier = await self.attachments.detach(live.core.id)
         attachment = self.attachments.attach(live, start=0, quiet_until=0, past=past)
         if earlier is not None:
             attachment.inherit(earlier)
-        if self._outlet.is_read(live.id):
-            await attachment.caught_up(live.last)
-        return await self._opened(live)
+        if self._outlet.is_read(live.core.id):
+            await attachment.caught_up(live.core.last)
+        return await self._opened(live.core)
 
     async def resume_session(self, incoming: Incoming) -> Json:
         live = await self._open(incoming)
         await self.attachments.attach_now(live)
-        return await self._opened(live)
+        return await self._opened(live.core)
 
     async def list_sessions(self, incoming: Incoming) -> Json:
         wanted = _params(incoming, messages.ListSessions)
@@ -193,7 +194,7 @@ class AcpConnection:
     async def prompt(self, incoming: Incoming) -> None:
         wanted = _params(incoming, messages.PromptParams)
         attachment = await self._attached(wanted.session_id)
-        there = await self._services.sessions.existing_files(attachment.live, linked_files(wanted.prompt))
+        there = await self._services.sessions.existing_files(attachment.live.core, linked_files(wanted.prompt))
         message = SendMessage(parts=prompt_parts(wanted.prompt, there))
         async with attachment.lock:
             begun = await send(self._services.sessions, attachment.live, message)
@@ -202,7 +203,7 @@ class AcpConnection:
 
     async def cancel(self, incoming: Incoming) -> Json:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        live.background.spawn(live.turns.interrupt(), method="session/cancel")
+        live.core.background.spawn(live.turns.interrupt(), method="session/cancel")
         return {}
 
     async def set_mode(self, incoming: Incoming) -> Json:
@@ -216,22 +217,22 @@ class AcpConnection:
 
     async def _change(self, session_id: str, option: str, value: str | bool) -> list[Json]:
         attachment = await self._attached(session_id)
-        live, agent = attachment.live, self._services.find_agent(attachment.live.record.agent)
+        live, agent = attachment.live, self._services.find_agent(attachment.live.core.record.agent)
         if option == "mode" and value not in {mode.id for mode in agent.modes}:
             known = ", ".join(mode.id for mode in agent.modes) or "none"
             raise Refusal(messages.INVALID_PARAMS, f"modeId: '{value}' is not one of the agent's modes ({known}).")
         await self._services.sessions.configure(live, config.change_of(option, value))
-        options = config.config_options(live, agent)
+        options = config.config_options(live.core, agent)
         update = {"sessionUpdate": "config_option_update", "configOptions": options}
-        attachment.post(notification("session/update", {"sessionId": live.id, "update": update}))
+        attachment.post(notification("session/update", {"sessionId": live.core.id, "update": update}))
         return options
 
     async def close_session(self, incoming: Incoming) -> None:
         live = await self._live(_params(incoming, messages.OfSession).session_id)
-        if live.state.turn is not None:
+        if live.core.state.turn is not None:
             await live.turns.interrupt()
         await live.agent.disconnect(force=False)
-        await self.attachments.detach(live.id)
+        await self.attachments.detach(live.core.id)
         await self._outlet.send(answer(incoming.id, {}))
 
     async def delete_session(self, incoming: Incoming) -> Json:
@@ -244,26 +245,26 @@ class AcpConnection:
 
     async def _live(self, session_id: str) -> LiveSession:
         live = await self._services.sessions.registry.live(self._services.project, session_id)
-        await self.passages.leave(live.id)  # it may have been elsewhere
+        await self.passages.leave(live.core.id)  # it may have been elsewhere
         return live
 
     async def _open(self, incoming: Incoming) -> LiveSession:
         """The session to attach to, with the client's tool servers unless it is over and nothing runs any more."""
         wanted = _params(incoming, messages.OpenSession)
         live, servers = await self._live(wanted.session_id), mcp_servers(wanted.mcp_servers)
-        if servers and not live.state.ended:
+        if servers and not live.core.state.ended:
             await self._services.sessions.configure(live, SessionChange(mcp_servers=servers), _NAMES)
         return live
 
     async def _attached(self, session_id: str) -> Attachment:
         return await self.attachments.attach_now(await self._live(session_id))
 
-    async def _opened(self, live: LiveSession) -> Json:
-        agent = self._services.find_agent(live.record.agent)
-        opened: Json = {"sessionId": live.id, "configOptions": config.config_options(live, agent)}
-        if (modes := config.modes(live, agent)) is not None:
+    async def _opened(self, session: SessionCore) -> Json:
+        agent = self._services.find_agent(session.record.agent)
+        opened: Json = {"sessionId": session.id, "configOptions": config.config_options(session, agent)}
+        if (modes := config.modes(session, agent)) is not None:
             opened["modes"] = modes
-        return {**opened, "_meta": {"ostler": {"agent": agent.id, "key": live.record.key}}}
+        return {**opened, "_meta": {"ostler": {"agent": agent.id, "key": session.record.key}}}
 
 
 def server_of(connection_id: str) -> str | None:

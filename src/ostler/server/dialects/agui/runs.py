@@ -17,6 +17,7 @@ from ostler.server.dialects.turns import PromptTurn
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
 from ostler.wire.sessions import Ask, CreateSession, PromptReceipt
@@ -33,7 +34,7 @@ class RunRefused(Exception):
 class Run(msgspec.Struct, frozen=True, kw_only=True):
     """A run that has begun."""
 
-    live: LiveSession
+    session: SessionCore
     receipt: PromptReceipt | None
     """None if there is no turn to follow any more."""
     after: int
@@ -53,17 +54,17 @@ async def begin_run(
     except SessionNotFound:
         live = None
     props = forwarded(wanted.forwarded_props)
-    if live is not None and live.record.agent != (chosen := await agent(live.record.agent)):
-        raise SettingsFixed(session=wanted.thread_id, field="agent", value=f"{live.record.agent}, not {chosen}")
+    if live is not None and live.core.record.agent != (chosen := await agent(live.core.record.agent)):
+        raise SettingsFixed(session=wanted.thread_id, field="agent", value=f"{live.core.record.agent}, not {chosen}")
     if wanted.resume:
         if live is None:
             raise RunRefused(f"There is no thread '{wanted.thread_id}' to resume.", "unknown_interrupt")
-        sessions.refuse_changes(live, props.change, NAMES)
+        sessions.refuse_changes(live.core, props.change, NAMES)
         return await _resume(sessions, live, wanted.resume)
-    if live is not None and live.state.asks:
-        waiting = ", ".join(ask.ask_id for ask in live.state.asks)
+    if live is not None and live.core.state.asks:
+        waiting = ", ".join(ask.ask_id for ask in live.core.state.asks)
         raise RunRefused(f"The thread waits for answers; resume it with: {waiting}.", "interrupt_pending")
-    prompt = prompt_of(wanted, live.settings if live is not None else None)
+    prompt = prompt_of(wanted, live.core.settings if live is not None else None)
     if live is not None:
         begun = await send(sessions, live, prompt, props.change, NAMES)
     else:
@@ -77,20 +78,21 @@ async def begin_run(
             permission_mode=props.permission_mode or "default",
         )
         begun = await begin(sessions, project, created, prompt)
-    return Run(live=begun.live, receipt=begun.receipt, after=begun.offset)
+    return Run(session=begun.live.core, receipt=begun.receipt, after=begun.offset)
 
 
 async def _resume(sessions: Sessions, live: LiveSession, entries: tuple[ResumeEntry, ...]) -> Run:
-    asked = await sessions.reads.known_asks(live.id, [entry.interrupt_id for entry in entries])
+    session = live.core
+    asked = await sessions.reads.known_asks(session.id, [entry.interrupt_id for entry in entries])
     known = {ask.ask_id: ask for ask in asked}
     answers = [(_known(known, entry), _checked(known, entry)) for entry in entries]
-    before, turn = live.last, live.state.turn
+    before, turn = session.last, session.state.turn
     answered = {entry.interrupt_id for entry in entries}
-    unanswered = tuple(ask for ask in live.state.asks if ask.ask_id not in answered)
+    unanswered = tuple(ask for ask in session.state.asks if ask.ask_id not in answered)
     for ask, answer in answers:
         await _decide(sessions, live, ask, answer)
     receipt = PromptReceipt(prompt_id="", disposition="steered", turn_id=turn.turn_id) if turn else None
-    return Run(live=live, receipt=receipt, after=before, unanswered=unanswered)
+    return Run(session=session, receipt=receipt, after=before, unanswered=unanswered)
 
 
 def _known(known: dict[str, Ask], entry: ResumeEntry) -> Ask:
@@ -128,8 +130,7 @@ class RunStream:
         self._heartbeat = heartbeat
         self._over = False
         self._own_item = f"itm_{run.receipt.prompt_id}" if run.receipt and run.receipt.prompt_id else None
-        live = run.live
-        self._projection = AguiProjection(subject_of(live.record))
+        self._projection = AguiProjection(subject_of(run.session.record))
         self._turn = PromptTurn(run.receipt, after=run.after) if run.receipt else None
         self._rest: Rendering | None = None
 
@@ -142,9 +143,9 @@ class RunStream:
 
     async def _open(self) -> list[Json]:
         """What can be said at once: a run that has nothing to wait for ends here."""
-        live = self._run.live
-        start = await turn_boundary(self._sessions, live.id, self._run.after)
-        follower = Follower(live.tail, offset=start.offset)
+        session = self._run.session
+        start = await turn_boundary(self._sessions, session.id, self._run.after)
+        follower = Follower(session.tail, offset=start.offset)
         self._rest = Rendering(follower, self._render, heartbeat=self._heartbeat, is_over=lambda: self._over)
         outcome: Json = {"type": "success"}
         if self._run.unanswered:

@@ -9,9 +9,9 @@ from ostler.base.errors import Stopping, Unprocessable
 from ostler.server.dialects.ai_sdk.bodies import OutputData, Outputs, Status, TurnResponse
 from ostler.server.dialects.ai_sdk.chat import FollowedTurn
 from ostler.server.dialects.turns import PromptTurn
-from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.events import (
     AnyEvent,
     ErrorRaised,
@@ -39,11 +39,11 @@ class WholeTurn(msgspec.Struct, frozen=True, kw_only=True):
 class _Heard:
     """Collects what matters of a turn."""
 
-    def __init__(self, live: LiveSession) -> None:
+    def __init__(self, session: SessionCore) -> None:
         self.texts: list[str] = []
         self.error: ErrorRaised | None = None
         self.waits_for: str | None = None
-        self._live = live
+        self._session = session
 
     def add(self, event: AnyEvent | UnknownEvent) -> None:
         match event:
@@ -52,20 +52,21 @@ class _Heard:
                 self.texts += [part.text for part in parts if isinstance(part, TextPart) and part.text.strip()]
             case ErrorRaised():
                 self.error = event
-            case PermissionRequested() if self._live.open_ask(event.data.permission_id):
+            case PermissionRequested() if self._session.state.open_ask(event.data.permission_id):
                 self.waits_for = f"permission to {event.data.action}"
-            case QuestionRequested() if self._live.open_ask(event.data.question_id):
+            case QuestionRequested() if self._session.state.open_ask(event.data.question_id):
                 self.waits_for = f"an answer to: {event.data.prompt}"
 
 
 async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     """Wait until the turn is over or needs a human."""
-    follower = Follower(followed.live.tail, offset=followed.offset)
-    turn, heard = PromptTurn(followed.receipt, after=followed.offset), _Heard(followed.live)
+    session = followed.session
+    follower = Follower(session.tail, offset=followed.offset)
+    turn, heard = PromptTurn(followed.receipt, after=followed.offset), _Heard(session)
     while not turn.is_over and heard.waits_for is None:
         found = await follower.next(timeout=_WAIT_SECONDS)
         if found is None:
-            await sessions.registry.find(followed.live.record.project, followed.live.id)  # raises if it was deleted
+            await sessions.registry.find(session.record.project, session.id)  # raises if it was deleted
             raise Stopping
         for stored in found:
             event = decode_event(stored.body)
@@ -74,8 +75,8 @@ async def whole_turn(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
                 heard.add(event)
             if turn.is_over or heard.waits_for is not None:
                 break
-    known = await sessions.store.logs.find_turn(followed.live.id, turn.turn_id) if turn.turn_id is not None else None
-    return _summary(followed.live.record.key, turn, heard, known)
+    known = await sessions.store.logs.find_turn(session.id, turn.turn_id) if turn.turn_id is not None else None
+    return _summary(session.record.key, turn, heard, known)
 
 
 async def invoked(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
@@ -83,7 +84,7 @@ async def invoked(sessions: Sessions, followed: FollowedTurn) -> WholeTurn:
     try:
         turn = await whole_turn(sessions, followed)
     finally:
-        await asyncio.shield(sessions.delete(followed.live.record.project, followed.live.id))
+        await asyncio.shield(sessions.delete(followed.session.record.project, followed.session.id))
     if turn.waits_for is not None:
         raise Unprocessable(
             reason=f"The agent wants {turn.waits_for}; /invoke cannot wait for that. "

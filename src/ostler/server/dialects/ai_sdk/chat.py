@@ -37,6 +37,7 @@ from ostler.server.sessions.creation import BRANCH
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord, SessionSpec
 from ostler.server.templates.applying import chat_of
@@ -56,7 +57,7 @@ BranchOfWorkspace = Callable[[LiveSession, str, SessionSpec, str | None, dict[st
 class FollowedTurn(msgspec.Struct, frozen=True, kw_only=True):
     """A turn that a client may follow."""
 
-    live: LiveSession
+    session: SessionCore
     receipt: PromptReceipt
     offset: int
     """Where in the log to begin reading."""
@@ -128,14 +129,14 @@ class Chat:
 
     async def _create(self, wanted: CreateSession, newest: UserMessage, before: list[InputPart]) -> FollowedTurn:
         begun = await begin(self._sessions, self._project, wanted, _prompt(newest, before))
-        return FollowedTurn(live=begun.live, receipt=begun.receipt, offset=begun.offset)
+        return FollowedTurn(session=begun.live.core, receipt=begun.receipt, offset=begun.offset)
 
     async def _send(
         self, live: LiveSession, newest: UserMessage, context: str | None, change: SessionChange
     ) -> FollowedTurn:
         before: list[InputPart] = [TextInput(text=context)] if context else []
         begun = await send(self._sessions, live, _prompt(newest, before), change, NAMES)
-        return FollowedTurn(live=live, receipt=begun.receipt, offset=begun.offset)
+        return FollowedTurn(session=live.core, receipt=begun.receipt, offset=begun.offset)
 
     async def _go_on(
         self, root: SessionRecord, request: TurnRequest, newest: UserMessage, *, has_approvals: bool
@@ -164,14 +165,14 @@ class Chat:
 
     async def _give_up_waiting(self, live: LiveSession) -> None:
         """A client with approvals that says something else instead of deciding has decided: no."""
-        for ask in live.state.asks:
+        for ask in live.core.state.asks:
             if ask.kind == "permission":
                 await self._decide(live, ask, approved=False, reason="The user did not decide and said something else.")
 
     async def _running(self, record: SessionRecord, request: TurnRequest) -> FollowedTurn | None:
         live = await self._sessions.registry.live(self._project, record.id)
-        if (running := running_turn(live)) is not None:
-            self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
+        if (running := running_turn(live.core)) is not None:
+            self._sessions.refuse_changes(live.core, wanted_change(request.agent), NAMES)
         return running
 
     # Branches
@@ -222,7 +223,7 @@ class Chat:
             wanted = like_session(spec, agent=root.agent, key=key, title=title, parent=root.id)
             beside = root if root.folder_of is not None else None
             begun = await begin(self._sessions, self._project, wanted, prompt, beside)
-        return FollowedTurn(live=begun.live, receipt=begun.receipt, offset=begun.offset)
+        return FollowedTurn(session=begun.live.core, receipt=begun.receipt, offset=begun.offset)
 
     async def current(self, key: str) -> SessionRecord | None:
         """The newest branch of a chat: what its client saw last."""
@@ -239,11 +240,11 @@ class Chat:
         for record in (await self._branches(root))[0] if root is not None else []:
             if asks := await self._asks(record, decided):
                 live = await self._sessions.registry.live(self._project, record.id)
-                self._sessions.refuse_changes(live, wanted_change(request.agent), NAMES)
+                self._sessions.refuse_changes(live.core, wanted_change(request.agent), NAMES)
                 for ask in asks:
                     approval = decided[ask.ask_id]
                     await self._decide(live, ask, approved=bool(approval.approved), reason=approval.reason)
-                return await self._continued(live, asks)
+                return await self._continued(live.core, asks)
         reason = "is from the assistant and decides no permission of this session; send a message of the user"
         raise InvalidRequest(reason=f"{request.newest_place} {reason}.", errors={request.newest_place: [reason]})
 
@@ -256,18 +257,20 @@ class Chat:
         asks = await self._sessions.reads.known_asks(record.id, wanted)
         return [ask for ask in asks if ask.turn_id is not None]
 
-    async def _continued(self, live: LiveSession, asks: list[Ask]) -> FollowedTurn:
+    async def _continued(self, session: SessionCore, asks: list[Ask]) -> FollowedTurn:
         turns = [
-            await self._sessions.store.logs.find_turn(live.id, ask.turn_id) for ask in asks if ask.turn_id is not None
+            await self._sessions.store.logs.find_turn(session.id, ask.turn_id)
+            for ask in asks
+            if ask.turn_id is not None
         ]
         turn = max((turn for turn in turns if turn is not None), key=lambda found: found.number)
         answered = frozenset(ask.ask_id for ask in asks)
         seen = 0
-        async for page in pages(self._sessions.store, live.id, turn.first_sequence - 1):
+        async for page in pages(self._sessions.store, session.id, turn.first_sequence - 1):
             for event in (decode_event(stored.body) for stored in page):
                 if isinstance(event, PermissionRequested) and event.data.permission_id in answered:
                     seen = event.sequence
-        return msgspec.structs.replace(_followed(live, turn), seen=seen, answered=answered)
+        return msgspec.structs.replace(_followed(session, turn), seen=seen, answered=answered)
 
     # History
 
@@ -302,15 +305,15 @@ def _prompt(newest: UserMessage, before: list[InputPart]) -> SendMessage:
     return SendMessage(parts=(*before, *newest.parts))
 
 
-def running_turn(live: LiveSession) -> FollowedTurn | None:
+def running_turn(session: SessionCore) -> FollowedTurn | None:
     """The turn under way, from its beginning."""
-    turn = live.state.turn
-    return _followed(live, turn) if turn is not None else None
+    turn = session.state.turn
+    return _followed(session, turn) if turn is not None else None
 
 
-def _followed(live: LiveSession, turn: Turn) -> FollowedTurn:
+def _followed(session: SessionCore, turn: Turn) -> FollowedTurn:
     receipt = PromptReceipt(prompt_id="", disposition="started", turn_id=turn.turn_id)
-    return FollowedTurn(live=live, receipt=receipt, offset=turn.first_sequence - 1)
+    return FollowedTurn(session=session, receipt=receipt, offset=turn.first_sequence - 1)
 
 
 def _branch_key(root: SessionRecord, number: str) -> str:

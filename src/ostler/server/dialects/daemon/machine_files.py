@@ -5,7 +5,7 @@ from typing import Literal, NamedTuple
 from ostler.base.errors import InvalidRequest
 from ostler.link.workspaces import EXACTLY, Workspaces
 from ostler.server.sessions.folders import own_folders, relative
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.provisioning import MachinePath
 from ostler.wire.struct import Request, Wire
 from ostler.wire.workspaces import FileEntry
@@ -94,9 +94,9 @@ class Place(NamedTuple):
 class MachineFiles:
     """Finds what a client of the daemon API names: on the machine of a session, or on one that may have sessions."""
 
-    def __init__(self, workspaces: Workspaces, live: LiveSession | None) -> None:
+    def __init__(self, workspaces: Workspaces, session: SessionCore | None) -> None:
         """`workspaces` are those of the session's runner, or of any."""
-        self._live = live
+        self._session = session
         self._workspaces = workspaces
 
     async def roots(self, limit: int) -> list[DaemonFsEntry]:
@@ -115,9 +115,9 @@ class MachineFiles:
     async def find(self, path: str, *, whole: bool = False) -> Place:
         """What a path names; raises if nobody may use that, with `whole` if it has to stay where it is."""
         folders: tuple[str, ...] = ()
-        if self._live is not None:
-            folders = await own_folders(self._workspaces, self._live.record, self._live.state)
-            made = self._live.state.workspace
+        if self._session is not None:
+            folders = await own_folders(self._workspaces, self._session.record, self._session.state)
+            made = self._session.state.workspace
             inside = relative(path, folders)
             if made is not None and not inside.startswith("/"):
                 return Place(self._workspaces, made.workspace_id, inside, made.path)

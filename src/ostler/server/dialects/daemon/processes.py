@@ -13,7 +13,7 @@ from ostler.base.errors.commands import CommandNotFound
 from ostler.link.commands import Commands
 from ostler.link.workspaces import Workspaces
 from ostler.server.dialects.daemon.machine_files import MachineFiles
-from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.session import SessionCore
 from ostler.wire.commands import CommandLimits, CommandLog, CommandOrder, CommandOutput, CommandState, CommandStream
 from ostler.wire.grants import Grant
 from ostler.wire.struct import Request, Wire
@@ -136,19 +136,19 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
 
     runner: str
     workspaces: Workspaces
-    live: LiveSession | None
+    session: SessionCore | None
     grant: Grant
 
     async def order(self, wanted: DaemonProcessCreate | DaemonProcessRun, limits: CommandLimits) -> CommandOrder:
         """What its runner is asked for; raises if nobody may use the folder."""
-        files = MachineFiles(self.workspaces, self.live)
-        cwd = wanted.cwd or ("" if self.live is not None else await files.first_root())
+        files = MachineFiles(self.workspaces, self.session)
+        cwd = wanted.cwd or ("" if self.session is not None else await files.first_root())
         place = await files.find(cwd)
         return CommandOrder(
             argv=(wanted.command, *wanted.args),
             cwd=place.shown,
             env=dict(wanted.env or {}),
-            session=self.live.id if self.live is not None else None,
+            session=self.session.id if self.session is not None else None,
             workspace=None if place.place.startswith("/") else place.place,
             grant=self.grant,
             limits=limits,

@@ -10,6 +10,7 @@ from ostler.base.errors import AskNotFound, InvalidRequest
 from ostler.server.dialects.beginning import begin
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
@@ -62,10 +63,10 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         """A new session, and its first turn if there is a prompt."""
         if prompt is None:
             live, _ = await self.sessions.creation.create(self.project, wanted)
-            return _started(live)
+            return _started(live.core)
         _check_text("prompt", prompt)
         begun = await begin(self.sessions, self.project, wanted, SendMessage(message=prompt))
-        return {**_started(begun.live), "turn_id": begun.receipt.turn_id}
+        return {**_started(begun.live.core), "turn_id": begun.receipt.turn_id}
 
     async def send_message(self, session_id: str, prompt: SendMessage, change: SessionChange) -> Json:
         """One more prompt."""
@@ -76,39 +77,42 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     async def hand_over(self, session_id: str, wanted: HandoffSession) -> Json:
         """Another agent takes the next turn; tells who has the session, and who will."""
         live = await self.give_over(await self._live(session_id), wanted)
-        pending = live.state.handoff
-        return {**_started(live), "next_agent": pending.to_agent if pending is not None else live.record.agent}
+        pending = live.core.state.handoff
+        return {
+            **_started(live.core),
+            "next_agent": pending.to_agent if pending is not None else live.core.record.agent,
+        }
 
     async def wait_for_turn(self, session_id: str, seconds: float) -> Json:
         """Wait until the agent is done, or asks something, or the time is up; tells where the session stands."""
         live = await self._live(session_id)
         try:
             async with asyncio.timeout(max(0.0, min(seconds, _LONGEST_WAIT))):
-                while _is_working(live):
-                    await live.tail.wait(live.last, timeout=_LONGEST_WAIT)
+                while _is_working(live.core):
+                    await live.core.tail.wait(live.core.last, timeout=_LONGEST_WAIT)
         except TimeoutError:
             pass  # the answer says that the agent still works
-        return await self._standing(live)
+        return await self._standing(live.core)
 
-    async def _standing(self, live: LiveSession) -> Json:
-        latest = await self._latest(live)
-        messages = await self.sessions.reads.messages_since(live.id, latest.first_sequence - 1) if latest else []
+    async def _standing(self, session: SessionCore) -> Json:
+        latest = await self._latest(session)
+        messages = await self.sessions.reads.messages_since(session.id, latest.first_sequence - 1) if latest else []
         texts = [_text(found) for found in messages if latest and found.turn_id == latest.turn_id]
         return {
-            "session_id": live.id,
-            "status": live.state.status,
-            "activity": live.state.activity,
+            "session_id": session.id,
+            "status": session.state.status,
+            "activity": session.state.activity,
             "outcome": latest.outcome if latest else None,
             "answer": "\n\n".join(filter(None, texts)),
-            "error": live.state.error,
-            "asks": [_ask_view(ask) for ask in live.state.asks],
+            "error": session.state.error,
+            "asks": [_ask_view(ask) for ask in session.state.asks],
         }
 
-    async def _latest(self, live: LiveSession) -> Turn | None:
+    async def _latest(self, session: SessionCore) -> Turn | None:
         """The turn that began last, once the end that the session knows of is stored too."""
-        while live.shown.turn is not None and live.state.turn is None:
-            await live.tail.wait(live.last, timeout=_WRITE_SECONDS)
-        return live.shown.turn or live.shown.last_turn
+        while session.shown.turn is not None and session.state.turn is None:
+            await session.tail.wait(session.last, timeout=_WRITE_SECONDS)
+        return session.shown.turn or session.shown.last_turn
 
     async def read_transcript(self, session_id: str, offset: int, limit: int) -> Json:
         """A part of the conversation."""
@@ -127,7 +131,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     ) -> Json:
         """Decide a permission or answer a question."""
         live = await self._live(session_id)
-        ask = live.open_ask(ask_id)
+        ask = live.core.state.open_ask(ask_id)
         if ask is None:
             raise AskNotFound(session=session_id, kind="open ask", ask=ask_id)
         if ask.kind == "permission":
@@ -147,7 +151,7 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         """End a session."""
         live = await self._live(session_id)
         await live.lifecycle.stop()
-        return {"session_id": live.id, "status": live.state.status}
+        return {"session_id": live.core.id, "status": live.core.state.status}
 
     async def _live(self, session_id: str) -> LiveSession:
         return await self.sessions.registry.live(self.project, session_id)
@@ -157,8 +161,8 @@ def _refused(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(reason=f"{field}: {reason}.", errors={field: [reason]})
 
 
-def _started(live: LiveSession) -> Json:
-    return {"session_id": live.id, "agent": live.record.agent, "cwd": live.record.cwd}
+def _started(session: SessionCore) -> Json:
+    return {"session_id": session.id, "agent": session.record.agent, "cwd": session.record.cwd}
 
 
 def _check_text(field: str, text: str) -> None:
@@ -166,8 +170,8 @@ def _check_text(field: str, text: str) -> None:
         raise _refused(field, "must not be empty")
 
 
-def _is_working(live: LiveSession) -> bool:
-    state = live.state
+def _is_working(session: SessionCore) -> bool:
+    state = session.state
     return not state.asks and not state.ended and (state.turn is not None or bool(state.queue))
 
 

@@ -127,6 +127,15 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
         return "working" if self.turn else "idle"
 
     @property
+    def has_prompts(self) -> bool:
+        """Whether prompts wait for their turn, and not for the end of a limit."""
+        return bool(self.queue) and not is_waited_for(self.limit)
+
+    def open_ask(self, ask_id: str) -> Ask | None:
+        """An ask that waits for its answer."""
+        return next((ask for ask in self.asks if ask.ask_id == ask_id), None)
+
+    @property
     def is_delivery_outdated(self) -> bool:
         """Whether the files that were kept last are not those that were handed over last."""
         tree = self.stand.tree if self.stand is not None else None

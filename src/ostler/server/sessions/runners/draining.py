@@ -53,8 +53,8 @@ class Draining:
         if until is not None:
             self._draining[about.id] = until, self._sessions.background.spawn(self._drain(about, until))
         for live in self._sessions.registry.live_on(about.id) if until is None else ():
-            live.hold_prompts(holds=False)
-            live.background.spawn(live.turns.go_on())
+            live.core.hold_prompts(holds=False)
+            live.core.background.spawn(live.turns.go_on())
 
     async def _drain(self, about: RunnerAbout, until: str) -> None:
         stay: set[str] = set()
@@ -73,44 +73,46 @@ class Draining:
             found = await self._sessions.registry.load_for(
                 leases, about.id, TERMINAL, lambda id_, _: id_ not in stay and next(numbers) < _AT_ONCE
             )
-            stay.update(live.id for live in found if must_stay(live.record))
+            stay.update(live.core.id for live in found if must_stay(live.core.record))
             for live in found:
-                if live.id not in stay and not live.is_ending:
+                if live.core.id not in stay and not live.core.is_ending:
                     await self._move(live, about, is_overdue=is_overdue)
 
     async def _move(self, live: LiveSession, about: RunnerAbout, *, is_overdue: bool) -> None:
-        if live.state.turn is not None:
+        if live.core.state.turn is not None:
             if is_overdue:
                 await _cut_off(live)
-        elif live.state.status in _AT_REST:
+        elif live.core.state.status in _AT_REST:
             await live.chores.do()
             await live.chores.alone(lambda: self._pack_up(live, about))
 
     async def _pack_up(self, live: LiveSession, about: RunnerAbout) -> None:
         """No turn can begin meanwhile; the session leaves only when all of it is uploaded."""
-        state = live.state
-        if state.turn is not None or state.status not in _AT_REST or live.record.runner != about.id:
+        session = live.core
+        state = session.state
+        if state.turn is not None or state.status not in _AT_REST or session.record.runner != about.id:
             return
         if state.status == "paused" and live.agent.connection is not None:
             await live.agent.connection.thaw()  # or it could not end by itself
         await live.agent.disconnect(force=False)
         workspace = state.workspace_id
         if state.turn_count:
-            await live.note([drafts.line(f"Packing up, since the runner '{about.name}' drains.")])
-            await self._snapshot_uploads.upload(live, whole=True)
-        live.hold_prompts(holds=False)
+            await session.note([drafts.line(f"Packing up, since the runner '{about.name}' drains.")])
+            await self._snapshot_uploads.upload(session, whole=True)
+        session.hold_prompts(holds=False)
         await leave(self._sessions, live, f"the runner '{about.name}' drains")
         workspaces = self._runners.workspaces(about.id)
         if workspace is not None:
             await workspaces.destroy(workspace)
-        await workspaces.forget(live.id)
+        await workspaces.forget(session.id)
 
 
 async def _cut_off(live: LiveSession) -> None:
     """End a turn that had its time; prompts that wait are not begun here any more, but where the session goes."""
-    live.hold_prompts(holds=True)
-    if live.state.status == "running":
+    session = live.core
+    session.hold_prompts(holds=True)
+    if session.state.status == "running":
         await live.turns.interrupt()
-    elif live.state.status == "paused" and live.agent.connection is not None:
+    elif session.state.status == "paused" and live.agent.connection is not None:
         await live.agent.connection.thaw()  # or it could not hear that it is over
         await live.agent.connection.interrupt()

@@ -25,6 +25,7 @@ from ostler.server.sessions.runners.recovery import Recovery
 from ostler.server.sessions.runners.takeover import Takeover
 from ostler.server.sessions.runners.waiting import WaitingSession
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.errors import StaleOwner
 from ostler.server.store.peers import WAITING, Peers
 from ostler.wire.runners import RunnerAbout
@@ -102,18 +103,19 @@ class Fleet:
             self._lost_runners.lost(about)
 
     async def _lose_runner(self, live: LiveSession, line: str) -> None:
-        live.hold()
+        session = live.core
+        session.hold()
         try:
             was_lost = live.agent.was_lost
             await live.agent.lose_runner()
             if live.agent.was_lost and not was_lost:
-                live.background.spawn(_tell_of_loss(live, line))
+                session.background.spawn(_tell_of_loss(session, line))
         finally:
-            live.release()
+            session.release()
 
     def at_work(self, runner_id: str) -> Counter[str]:
         """How many sessions are at work on a runner, by share."""
-        return Counter(live.record.share for live in self._sessions.registry.live_on(runner_id) if live.is_at_work)
+        return Counter(live.core.record.share for live in self._sessions.registry.live_on(runner_id) if live.is_at_work)
 
     def drain_changed(self, about: RunnerAbout, until: str | None) -> None:
         """Sessions leave a runner that drains."""
@@ -228,35 +230,36 @@ class Fleet:
                 self._sessions.waiting.remove(waiting.id)
                 return False
             if waiting.epoch is not None:
-                self._sessions.waiting.add(live.record)
-            if live.state.status != "queued" or live.is_ending or live.record.runner is not None:
+                self._sessions.waiting.add(live.core.record)
+            if live.core.state.status != "queued" or live.core.is_ending or live.core.record.runner is not None:
                 self._sessions.waiting.remove(waiting.id)
                 return False
             return await self._place_live(live, about)
 
     async def _place_live(self, live: LiveSession, about: RunnerAbout) -> bool:
-        spec = msgspec.structs.replace(live.record.spec, runner_name=about.name)
+        session = live.core
+        spec = msgspec.structs.replace(session.record.spec, runner_name=about.name)
         try:
-            spec = await self._sessions.creation.startable(about.id, live.id, live.record.agent, spec)
+            spec = await self._sessions.creation.startable(about.id, session.id, session.record.agent, spec)
         except RunnerUnavailable:
             return False
         except OstlerError as error:
-            self._sessions.waiting.remove(live.id)
-            await live.note(drafts.failed(error))
+            self._sessions.waiting.remove(session.id)
+            await session.note(drafts.failed(error))
             return False
         try:
             await self._sessions.creation.place(live, about, spec)
         except StaleOwner:  # another server took it meanwhile
-            self._sessions.waiting.remove(live.id)
+            self._sessions.waiting.remove(session.id)
             return False
         except RunnerUnavailable:  # it went to another server meanwhile; the session waits on
             return False
-        self._sessions.waiting.placed(live.id)
+        self._sessions.waiting.placed(session.id)
         return True
 
 
-async def _tell_of_loss(live: LiveSession, line: str) -> None:
+async def _tell_of_loss(session: SessionCore, line: str) -> None:
     """Say so in the log, now or not at all: when the store is back, the session may be over."""
-    if not live.state.ended:
+    if not session.state.ended:
         with suppress(StoreUnavailable, SessionNotFound):
-            await live.log.append([drafts.on_runner(line, "lost")])
+            await session.log.append([drafts.on_runner(line, "lost")])

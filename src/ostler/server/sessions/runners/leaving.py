@@ -13,6 +13,7 @@ from ostler.server.sessions.live import Leases, LiveSession
 from ostler.server.sessions.log.reads import transcript_of
 from ostler.server.sessions.runners.recovery import given_up
 from ostler.server.sessions.service import Sessions
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import Placed, SessionRecord, SessionSpec
 from ostler.wire.running import Draft
 
@@ -29,36 +30,37 @@ def must_stay(record: SessionRecord) -> bool:
 
 async def leave(sessions: Sessions, live: LiveSession, why: str) -> None:
     """Have a session wait for another runner; one that cannot go on is over, one that can be nowhere else waits."""
+    session = live.core
     with Leases() as leases:
-        leases.hold(live)
-        if live.state.ended or live.is_ending or live.record.runner is None or must_stay(live.record):
+        leases.hold(session)
+        if session.state.ended or session.is_ending or session.record.runner is None or must_stay(session.record):
             return
-        if live.state.status == "stopping":
+        if session.state.status == "stopping":
             await live.lifecycle.finish_stop()
             return
-        closed = await _closed(sessions, live, why)
-        if _is_cut_off(live):
-            await live.note([*closed, *drafts.failed(TaskFailed(reason=f"its turn was cut off: {why}."))])
+        closed = await _closed(sessions, session, why)
+        if _is_cut_off(session):
+            await session.note([*closed, *drafts.failed(TaskFailed(reason=f"its turn was cut off: {why}."))])
             return
-        spec = _waiting(live, why)
+        spec = _waiting(session, why)
         events = [*closed, drafts.status("queued", f"{why}; it goes on on another one")]
-        await live.log.append(events, placed=Placed(None, spec))
-        live.rewrite(runner=None, spec=spec)
+        await session.log.append(events, placed=Placed(None, spec))
+        session.rewrite(runner=None, spec=spec)
         await live.agent.lose_runner()
         live.agent.forget_runner()
-        log.info("session.left_runner", session_id=live.id, reason=why)
-        sessions.waiting.add(live.record)
+        log.info("session.left_runner", session_id=session.id, reason=why)
+        sessions.waiting.add(session.record)
 
 
-def _is_cut_off(live: LiveSession) -> bool:
+def _is_cut_off(session: SessionCore) -> bool:
     """Whether what a task was made for was under way, and nothing tells what came of it."""
-    task, state = live.record.task, live.state
+    task, state = session.record.task, session.state
     return task is not None and not task.keep_open and (state.turn is not None or state.settled < state.turn_count > 0)
 
 
-def _waiting(live: LiveSession, why: str) -> SessionSpec:
+def _waiting(session: SessionCore, why: str) -> SessionSpec:
     """The spec of a session that waits; one that never arrived comes from where it was before."""
-    spec, is_between_runners = live.record.spec, live.state.is_between_runners
+    spec, is_between_runners = session.record.spec, session.state.is_between_runners
     return msgspec.structs.replace(
         spec,
         cwd="" if spec.workspace is None else spec.cwd,
@@ -67,8 +69,8 @@ def _waiting(live: LiveSession, why: str) -> SessionSpec:
     )
 
 
-async def _closed(sessions: Sessions, live: LiveSession, why: str) -> list[Draft]:
+async def _closed(sessions: Sessions, session: SessionCore, why: str) -> list[Draft]:
     """What ends the turn under way and drops its asks."""
-    turn = live.state.turn
-    transcript = await transcript_of(sessions.store, live.id, turn.first_sequence - 1 if turn else live.last)
-    return given_up(live.state, transcript.open_items(), AgentLost(reason=f"{why}."), _REASON)
+    turn = session.state.turn
+    transcript = await transcript_of(sessions.store, session.id, turn.first_sequence - 1 if turn else session.last)
+    return given_up(session.state, transcript.open_items(), AgentLost(reason=f"{why}."), _REASON)

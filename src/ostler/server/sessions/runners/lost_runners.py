@@ -169,7 +169,7 @@ class LostRunners:
 
     async def _move_live(self, about: RunnerAbout, why: str) -> None:
         for live in self._sessions.registry.live_on(about.id):
-            if not self._runners.is_linked(about.id) and _is_wanted(live.state):
+            if not self._runners.is_linked(about.id) and _is_wanted(live.core.state):
                 await leave(self._sessions, live, why)
 
 

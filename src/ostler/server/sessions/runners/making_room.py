@@ -32,7 +32,7 @@ class MakingRoom:
         if runner not in self._idle:
             lives = self._registry.live_on(runner)
             self._falling[runner] = sum(live.agent.falls_asleep for live in lives)
-            self._idle[runner] = sorted(filter(_is_idle, lives), key=lambda live: live.updated_at, reverse=True)
+            self._idle[runner] = sorted(filter(_is_idle, lives), key=lambda live: live.core.updated_at, reverse=True)
 
 
 def _is_idle(live: LiveSession) -> bool:

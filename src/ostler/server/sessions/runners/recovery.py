@@ -15,6 +15,7 @@ from ostler.server.sessions.log.state import SessionState, is_waited_for, state_
 from ostler.server.sessions.log.statuses import TERMINAL
 from ostler.server.sessions.log.transcript import Transcript
 from ostler.server.sessions.registry import Registry
+from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import is_due
 from ostler.server.store.protocol import Store
 from ostler.wire.events import ErrorData
@@ -59,10 +60,12 @@ class Recovery:
         """Take over the agents that are still there, and go on with what was begun."""
         with self._leases:
             for live in self._registry.live_on(self._runner_id):
-                if live not in self._lives or live.state.ended:  # nothing was under way, but a prompt may have come
+                if (
+                    live not in self._lives or live.core.state.ended
+                ):  # nothing was under way, but a prompt may have come
                     live.agent.regain_runner()
-                    live.background.spawn(live.turns.go_on())
-            going_on = [live for live in self._lives if not live.state.ended and not live.log.is_deleted]
+                    live.core.background.spawn(live.turns.go_on())
+            going_on = [live for live in self._lives if not live.core.state.ended and not live.core.log.is_deleted]
             outcomes = await asyncio.gather(*map(self._recover, going_on))
         if lost := next(filter(None, outcomes), None):
             raise lost
@@ -70,49 +73,53 @@ class Recovery:
 
     async def _recover(self, live: LiveSession) -> RunnerUnavailable | None:
         try:
-            await self._take_over(live, self._surviving.pop(live.id, None))
+            await self._take_over(live, self._surviving.pop(live.core.id, None))
         except RunnerUnavailable as error:
             return error
         except Exception as error:  # one session must not keep all others from their server
-            log.error("session.not_recovered", session_id=live.id, exc_info=error)
+            log.error("session.not_recovered", session_id=live.core.id, exc_info=error)
         return None
 
     async def _take_over(self, live: LiveSession, survivor: ProcessRef | None) -> None:
-        if live.is_ending:  # somebody stops it, and found no process to end
+        session = live.core
+        if session.is_ending:  # somebody stops it, and found no process to end
             if survivor is not None:
                 await self._runner.discard(survivor)
             live.agent.regain_runner()
             return
-        turn = live.state.turn  # an agent that is adopted may end it at once, and the next one may begin
+        turn = session.state.turn  # an agent that is adopted may end it at once, and the next one may begin
         lost = AgentLost(reason="the machine stopped while it was there.") if self._was_cut else None
         found: Connected | None = None
         if survivor is not None:
             async with live.agent.adopting:
                 adopted = await self._adopt(live, survivor)
             lost, found = (adopted, None) if isinstance(adopted, AgentLost) else (lost, adopted)
-        if live.log.is_deleted or live.is_ending or live.state.ended:  # meanwhile, by somebody who found no process
+        if (
+            session.log.is_deleted or session.is_ending or session.state.ended
+        ):  # meanwhile, by somebody who found no process
             await live.agent.disconnect(force=True)
             live.agent.regain_runner()
             return
-        transcript = await transcript_of(self._store, live.id, turn.first_sequence - 1 if turn else live.last)
-        log.info("session.recovered", session_id=live.id, status=live.state.status, adopted=found is not None)
+        transcript = await transcript_of(self._store, session.id, turn.first_sequence - 1 if turn else session.last)
+        log.info("session.recovered", session_id=session.id, status=session.state.status, adopted=found is not None)
         if live.agent.was_lost:
-            await live.note([drafts.on_runner(_BACK.format(live.record.runner_name), "back")])
+            await session.note([drafts.on_runner(_BACK.format(session.record.runner_name), "back")])
         live.agent.regain_runner()
         await _go_on(live, found, turn, transcript, lost=lost)
 
     async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
-        known = await self._store.logs.last_step(live.id, survivor.start)
+        session = live.core
+        known = await self._store.logs.last_step(session.id, survivor.start)
         try:
             found = await live.agent.adopt(self._runner, survivor, known=known)
         except RunnerUnavailable:
             raise
         except Exception as error:  # whatever is wrong with it: the session can go on with a new process
-            log.error("session.not_adopted", session_id=live.id, exc_info=error)
+            log.error("session.not_adopted", session_id=session.id, exc_info=error)
             await self._runner.discard(survivor)
             return error if isinstance(error, AgentLost) else AgentLost(reason="it could not be gone on with.")
-        for ask_id in _unheard(live, found):
-            ask = await self._store.logs.find_ask(live.id, ask_id)
+        for ask_id in _unheard(session, found):
+            ask = await self._store.logs.find_ask(session.id, ask_id)
             if ask is not None and (answer := answer_of(ask)) is not None:
                 await live.agent.tell(answer)
         return found
@@ -139,7 +146,7 @@ async def _go_on(
     if found is not None:
         await _catch_up(live, found, turn, transcript)
     await _go_on_with_turn(live, found, turn, transcript, lost=lost)
-    match live.state.status:
+    match live.core.state.status:
         case "pausing":
             await live.lifecycle.finish_pause()
         case "resuming":
@@ -148,7 +155,7 @@ async def _go_on(
             await live.lifecycle.finish_stop()
         case _:
             await live.turns.go_on()
-            if live.state.turn is None:
+            if live.core.state.turn is None:
                 live.agent.rest()
 
 
@@ -168,12 +175,12 @@ async def _go_on_with_turn(
     *,
     lost: AgentLost | None,
 ) -> None:
-    state, prompt = live.state, _prompt_of(turn, transcript)
+    state, prompt = live.core.state, _prompt_of(turn, transcript)
     if found is not None and (prompt is None or prompt.prompt_id in found.heard):
         return
     if lost is not None or state.asks or _has_answered(transcript):
         if closed := given_up(state, transcript.open_items(), lost or AgentLost(reason="its process is gone.")):
-            await live.log.append(closed)
+            await live.core.log.append(closed)
     elif prompt is not None:
         live.turns.begin_turn(prompt)  # the agent never heard of it
 
@@ -195,15 +202,15 @@ def _prompt_of(turn: Turn | None, transcript: Transcript) -> Prompt | None:
     return None
 
 
-def _unheard(live: LiveSession, found: Connected) -> list[str]:
+def _unheard(session: SessionCore, found: Connected) -> list[str]:
     """Asks that were decided, but the agent still waits for them."""
-    still_open = {ask.ask_id for ask in live.state.asks}
+    still_open = {ask.ask_id for ask in session.state.asks}
     return [ask_id for ask_id in found.open_asks if ask_id not in still_open]
 
 
 def given_up(state: SessionState, open_items: list[Item], lost: AgentLost, reason: str = _REASON) -> list[Draft]:
     """Close a turn honestly when its agent is lost."""
-    asks = [drafts.ask_dropped(ask, reason) for ask in state.asks]
+    asks = drafts.asks_dropped(state.asks, reason)
     if state.turn is None:
         return asks
     error = Draft("error", ErrorData(message=str(lost), code=reason), source="daemon", synthetic=True)

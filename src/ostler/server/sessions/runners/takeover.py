@@ -19,10 +19,10 @@ class Takeover:
         if self._peers is not None:
             async with self._registry.steady():
                 for live in self._registry.live_on(runner):
-                    found = await self._store.find_session(live.record.project, live.id)
-                    if found is None or (found.owner, found.epoch) != (self._ownership.owner, live.record.epoch):
-                        self._registry.lose(live.id)  # another server had it meanwhile
-                if not await self._peers.links.claim(runner, [live.id for live in self._registry.live_on(runner)]):
+                    found = await self._store.find_session(live.core.record.project, live.core.id)
+                    if found is None or (found.owner, found.epoch) != (self._ownership.owner, live.core.record.epoch):
+                        self._registry.lose(live.core.id)  # another server had it meanwhile
+                if not await self._peers.links.claim(runner, [live.core.id for live in self._registry.live_on(runner)]):
                     raise LinkLost(reason="the runner is linked to another server since")
 
     async def claim_home(self, runner: str) -> None:

@@ -173,7 +173,7 @@ async def acp_stream(request: Request[Any, Any, Any], services: Services, projec
         live = await services.sessions.registry.live(project, wanted)
     except OwnedElsewhere as left:
         return EventStream(SessionStream(client, left.fields["session"]), None, services)
-    return EventStream(SessionStream(client, live.id), live.tail, services)
+    return EventStream(SessionStream(client, live.core.id), live.core.tail, services)
 
 
 @delete(

@@ -47,7 +47,7 @@ async def run_agent(
     except RunRefused as refused:
         return EventStream(ShortStream(refused), None, services, headers=headers)
     stream = RunStream(services.sessions, run, data, services.settings.heartbeat_seconds)
-    return EventStream(stream, run.live.tail, services, headers=headers)
+    return EventStream(stream, run.session.tail, services, headers=headers)
 
 
 async def _agent(services: Services, named: str | None, current: str | None) -> str:

@@ -173,7 +173,7 @@ async def resume(
     """The turn under way from its beginning; 204 if there is none."""
     record = await _chat(services, project).current(chat)
     live = await services.sessions.registry.live(project, record.id) if record is not None else None
-    followed = running_turn(live) if live is not None else None
+    followed = running_turn(live.core) if live is not None else None
     if followed is None:
         return Response(None, status_code=204)
     return _stream(services, followed, _version(sdk, sdk_header))
@@ -189,18 +189,18 @@ async def stop(chat: ChatId, services: Services, project: str) -> Interrupted:
 
 
 def _stream(services: Services, followed: FollowedTurn, version: Version) -> EventStream:
-    live = followed.live
+    session = followed.session
 
     def is_open(ask_id: str) -> bool:
-        return ask_id in followed.answered or live.open_ask(ask_id) is not None
+        return ask_id in followed.answered or session.state.open_ask(ask_id) is not None
 
     profile = Profile(version=version, is_open=is_open)
-    turn = TurnStream(subject_of(live.record), profile, followed.receipt, after=followed.offset, seen=followed.seen)
-    follower = Follower(live.tail, offset=followed.offset)
+    turn = TurnStream(subject_of(session.record), profile, followed.receipt, after=followed.offset, seen=followed.seen)
+    follower = Follower(session.tail, offset=followed.offset)
     chunks = TurnChunks(follower, turn, heartbeat=services.settings.heartbeat_seconds)
     receipt = {RECEIPT_HEADER.decode(): msgspec.json.encode(followed.receipt).decode()}
     headers = {**_HEADERS, **_session_header(followed), **receipt}
-    return EventStream(chunks, live.tail, services, headers=headers, farewell=b"")
+    return EventStream(chunks, session.tail, services, headers=headers, farewell=b"")
 
 
 class _Replay:
@@ -218,7 +218,7 @@ class _Replay:
 
 
 def _session_header(followed: FollowedTurn) -> dict[str, str]:
-    return {"x-session-id": followed.live.record.key}
+    return {"x-session-id": followed.session.record.key}
 
 
 def _answer(turn: WholeTurn) -> Response[TurnResponse]:

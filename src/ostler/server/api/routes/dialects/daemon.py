@@ -43,6 +43,7 @@ from ostler.server.runners import agents as runner_agents
 from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent, LoginOrder
 from ostler.wire.sessions import CreateSession
@@ -141,7 +142,7 @@ async def create_session(
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
         return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
-    return DaemonSessionCreated(healthy=True, native_session_id=live.state.native_session_id)
+    return DaemonSessionCreated(healthy=True, native_session_id=live.core.state.native_session_id)
 
 
 async def _created(services: Services, project: str, wanted: CreateSession) -> LiveSession:
@@ -153,7 +154,8 @@ async def _created(services: Services, project: str, wanted: CreateSession) -> L
         agent = taken.fields["agent"]
         raise SessionAlreadyExists(key=taken.fields["key"], agent=names.get(agent, agent)) from taken
     if not is_new:
-        raise SessionAlreadyExists(key=live.record.key, agent=names.get(live.record.agent, live.record.agent))
+        found = live.core.record
+        raise SessionAlreadyExists(key=found.key, agent=names.get(found.agent, found.agent))
     return live
 
 
@@ -228,23 +230,23 @@ async def send_and_stream(
     begun = await send(services.sessions, live, translation.prompt(data))
     headers = {RECEIPT_HEADER.decode(): msgspec.json.encode(begun.receipt).decode()}
     turn = PromptTurn(begun.receipt, after=begun.offset)
-    return _stream(services, live, offset=begun.offset, raw=include_raw, turn=turn, headers=headers)
+    return _stream(services, live.core, offset=begun.offset, raw=include_raw, turn=turn, headers=headers)
 
 
 def _stream(
     services: Services,
-    live: LiveSession | Following,
+    session: SessionCore | Following,
     *,
     offset: int,
     raw: bool,
     turn: PromptTurn | None = None,
     headers: dict[str, str] | None = None,
 ) -> EventStream:
-    stream = DaemonStream(live.record.key, turn, _names(services))
-    follower = Follower(live.tail, offset=offset, raw=raw)
+    stream = DaemonStream(session.record.key, turn, _names(services))
+    follower = Follower(session.tail, offset=offset, raw=raw)
     heartbeat = services.settings.heartbeat_seconds
     chunks = Rendering(follower, stream.render, heartbeat=heartbeat, is_over=stream.is_over)
-    return EventStream(chunks, live.tail, services, headers=headers)
+    return EventStream(chunks, session.tail, services, headers=headers)
 
 
 @get(
@@ -290,8 +292,8 @@ async def stream_events(
     include_raw: DaemonIncludeRaw = False,
 ) -> Response[Any]:
     """Every event after the offset, then live ones."""
-    live = await services.sessions.registry.followed(project, session)
-    return _stream(services, live, offset=resume_from(request, offset), raw=include_raw)
+    followed = await services.sessions.registry.followed(project, session)
+    return _stream(services, followed, offset=resume_from(request, offset), raw=include_raw)
 
 
 @post(
@@ -305,7 +307,7 @@ async def stream_events(
 async def terminate(session: str, services: Services, project: str) -> None:
     """End the session at once; ending it again does nothing."""
     live = await services.sessions.registry.live(project, session)
-    if not live.state.ended:
+    if not live.core.state.ended:
         await live.lifecycle.cancel()
 
 

@@ -33,9 +33,9 @@ SessionToo = Annotated[str | None, QueryParameter(name="session_id", description
 
 
 async def _files(services: Services, project: str, session: str | None) -> MachineFiles:
-    live = await services.sessions.registry.live(project, session) if session else None
-    runner = live.record.runner if live is not None else services.runners.any()
-    return MachineFiles(services.runners.workspaces(runner), live)
+    found = (await services.sessions.registry.live(project, session)).core if session else None
+    runner = found.record.runner if found is not None else services.runners.any()
+    return MachineFiles(services.runners.workspaces(runner), found)
 
 
 @get("/v1/fs/entries", operation_id="daemon.fs-list", tags=_TAGS, role="operator", reach="server")

@@ -72,10 +72,10 @@ def _processes(services: Services, state: State) -> Processes:
 
 
 async def _beginning(services: Services, caller: Scope, session: str | None) -> Beginning:
-    live = await services.sessions.registry.live(caller.project, session) if session else None
-    runner = services.runners.any() if live is None or live.record.runner is None else live.record.runner
+    found = (await services.sessions.registry.live(caller.project, session)).core if session else None
+    runner = services.runners.any() if found is None or found.record.runner is None else found.record.runner
     grant = Grant(tenant=caller.tenant, project=caller.project, actor=caller.actor)
-    return Beginning(runner=runner, workspaces=services.runners.workspaces(runner), live=live, grant=grant)
+    return Beginning(runner=runner, workspaces=services.runners.workspaces(runner), session=found, grant=grant)
 
 
 @get(

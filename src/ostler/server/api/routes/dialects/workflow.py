@@ -30,6 +30,7 @@ from ostler.server.runners.placement import agent_anywhere
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
+from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import SessionFilter, SessionRecord
 from ostler.wire.sessions import SendMessage
 
@@ -41,12 +42,12 @@ _TAGS = ["workflows"]
 async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
     org = translation.checked_org(org)
     live = await services.sessions.registry.live(project, execution)
-    translation.check_owner(live.state.labels, org, execution)
+    translation.check_owner(live.core.state.labels, org, execution)
     return live
 
 
-def _view(live: LiveSession) -> Execution:
-    return translation.execution_view(live.record, live.state, live.updated_at, is_ending=live.is_ending)
+def _view(session: SessionCore) -> Execution:
+    return translation.execution_view(session.record, session.state, session.updated_at, is_ending=session.is_ending)
 
 
 @post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator", alias_of="sessions.create")
@@ -59,10 +60,10 @@ async def create_execution(org: str, services: Services, project: str, data: Cre
     begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
     if (provider := translation.ignored_provider(data.input.model, agent)) is not None:
         text = f"Without effect: input.model.provider '{provider}'. Agent '{agent.id}' names no model by its provider."
-        await begun.live.note([drafts.warning(text, "settings_without_effect")])
+        await begun.live.core.note([drafts.warning(text, "settings_without_effect")])
     if hint:
-        await begun.live.note([drafts.warning(hint, "mock_agent")])
-    return _view(begun.live)
+        await begun.live.core.note([drafts.warning(hint, "mock_agent")])
+    return _view(begun.live.core)
 
 
 @get("/", operation_id="workflows.list", tags=_TAGS, role="viewer", alias_of="sessions.list")
@@ -95,7 +96,7 @@ def _listed(services: Services, record: SessionRecord) -> Execution:
 @get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer", alias_of="sessions.get")
 async def get_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """One execution."""
-    return _view(await _live(services, project, org, execution))
+    return _view((await _live(services, project, org, execution)).core)
 
 
 @get(
@@ -116,15 +117,15 @@ async def stream_execution(
 ) -> Response[Any]:
     """Tokens, state and task changes: from the latest turn on, or from an offset."""
     live = await _live(services, project, org, execution)
-    last = await turn_boundary(services.sessions, live.id, live.last)
+    last = await turn_boundary(services.sessions, live.core.id, live.core.last)
     wanted = resume_from(request, last.offset if offset is None else offset)
-    start = await turn_boundary(services.sessions, live.id, wanted)
-    past = await left_behind(services.sessions, live.record)
-    subject = await subject_in(services, live.record, start.turns)
+    start = await turn_boundary(services.sessions, live.core.id, wanted)
+    past = await left_behind(services.sessions, live.core.record)
+    subject = await subject_in(services, live.core.record, start.turns)
     stream = WorkflowStream(subject, quiet_until=wanted, past=past)
-    follower = Follower(live.tail, offset=start.offset)
+    follower = Follower(live.core.tail, offset=start.offset)
     chunks = Rendering(follower, stream.render, heartbeat=services.settings.heartbeat_seconds, is_over=stream.is_over)
-    return EventStream(chunks, live.tail, services)
+    return EventStream(chunks, live.core.tail, services)
 
 
 @post(
@@ -168,9 +169,9 @@ async def signal_execution(org: str, execution: str, services: Services, project
 async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
     """End an execution; ending it again does nothing."""
     live = await _live(services, project, org, execution)
-    if not live.state.ended:
+    if not live.core.state.ended:
         await live.lifecycle.cancel()
-    return _view(live)
+    return _view(live.core)
 
 
 @get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS, role="viewer", alias_of="sessions.messages")
@@ -179,13 +180,13 @@ async def execution_state(org: str, execution: str, services: Services, project:
     live = await _live(services, project, org, execution)
     match key:
         case "messages":
-            messages, _ = await services.sessions.reads.messages(live.id, 0, _ALL)
+            messages, _ = await services.sessions.reads.messages(live.core.id, 0, _ALL)
             return StateValue(key=key, value=translation.history(messages))
         case "status":
-            status = translation.status_of(live.state, is_ending=live.is_ending)
+            status = translation.status_of(live.core.state, is_ending=live.core.is_ending)
             return StateValue(key=key, value=state_word(status))
         case "currentTurn":
-            return StateValue(key=key, value=live.state.turn_count)
+            return StateValue(key=key, value=live.core.state.turn_count)
         case _:
             if not key:
                 raise translation.refused("key", f"choose one of {', '.join(translation.STATE_KEYS)}")
