@@ -101,6 +101,8 @@ class Crowd:
             while time.monotonic() < deadline or self.history.kills.total() < self.plan.kills:
                 await asyncio.sleep(dice.uniform(0.05, 0.8))
                 await kill()
+                if self.history.violations:
+                    return  # each further kill would wait as long in vain
         finally:
             over.set()
 

@@ -6,7 +6,8 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Mapping
+import time
+from collections.abc import Coroutine, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -14,13 +15,17 @@ from tests.chaos.bugs import BUGS, VARIABLE
 from tests.chaos.chaos_run import Run, seed_of
 from tests.chaos.cluster.cluster_long import alone, obstacle
 from tests.chaos.crowd import Plan
+from tests.chaos.history import History
 from tests.chaos.power import PoweredVictim, make_disk
 from tests.chaos.sweep import Sweep
 from tests.chaos.victim import Victim
+from tests.support.patience import stretched
 from tests.support.serving import OSTLER
 
 PROGRAM = (sys.executable, "-m", "tests.chaos.bugs")
 PLAN = Plan(seed=seed_of(), seconds=10, kills=9, sessions=8, rest_seconds=20, kinds=("server", "server", "agent"))
+RUN_SECONDS = 150.0
+"""How long a run may take on an idle machine: one that does not come to its end did not come to rest."""
 _RULE = re.compile(r"I\d")
 
 
@@ -72,7 +77,8 @@ async def violations(bug: Seeded, folder: Path) -> list[str] | str:
         return await asyncio.to_thread(_in_cluster, bug, folder) if reason is None else reason
     program = PROGRAM if bug.env else OSTLER
     if bug.failpoints:
-        return await Sweep(Victim(folder, program=program, env=bug.env), bug.failpoints).play()
+        sweep = Sweep(Victim(folder, program=program, env=bug.env), bug.failpoints)
+        return await _in_time(sweep.play(), sweep.history)
     victim = Victim(folder, *bug.args, program=program, env=bug.env)
     if bug.plan.kinds == ("power",):
         victim = PoweredVictim(folder, *bug.args)
@@ -81,7 +87,21 @@ async def violations(bug: Seeded, folder: Path) -> list[str] | str:
         make_disk(victim.image, victim.state_dir)
     run = Run(bug.plan, victim)
     run.add_people()
-    return await run.play()
+    return await _in_time(run.play(), run.history)
+
+
+async def _in_time(play: Coroutine[None, None, list[str]], history: History) -> list[str]:
+    """What a run found, also one that breaks off or goes on for ever."""
+    run, started = asyncio.create_task(play), time.monotonic()
+    while not run.done() and (passed := time.monotonic() - started) < stretched(RUN_SECONDS):
+        await asyncio.wait([run], timeout=1)
+    if run.done() and (error := run.exception()) is not None:
+        return [*history.violations, f"the run broke off: {error!r}"]
+    if run.done():
+        return run.result()
+    run.cancel()
+    await asyncio.wait([run])
+    return [*history.violations, f"I5: the run did not come to its end within {passed:.0f} s"]
 
 
 def _in_cluster(bug: Seeded, folder: Path) -> list[str]:
@@ -109,10 +129,11 @@ def main(chosen: list[str]) -> int:
     missed = 0
     print(f"OSTLER_CHAOS_SEED={PLAN.seed}", flush=True)
     for bug in (bug for bug in SEEDED if not chosen or bug.name in chosen):
+        started = time.monotonic()
         with tempfile.TemporaryDirectory(prefix="ostler-", ignore_cleanup_errors=True) as folder:
             right, words = verdict(bug, asyncio.run(violations(bug, Path(folder))))
         missed += not right
-        print(f"{bug.name:22} -> {words}", flush=True)
+        print(f"{bug.name:22} -> {words} in {time.monotonic() - started:.0f} s", flush=True)
     return missed
 
 
