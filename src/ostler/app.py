@@ -308,7 +308,7 @@ async def _services(
     work = _pipeline(runners, steps, uploads, snapshots, looks)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     attachments = Attachments(objects, settings.state_dir)
-    sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas)
+    sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas, directory)
     sessions.background.spawn(snapshots.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
     lost_runners = LostRunners(sessions, runners, takeover := Takeover(sessions), replace_after, peers)
@@ -365,6 +365,7 @@ async def _sessions(
     work: Pipeline,
     attachments: Attachments,
     quotas: Quotas,
+    directory: Directory,
 ) -> Sessions:
     clock, reads = SystemClock(), Reads(store)
     owner = new_id("srv") if peers is None else peers.id
@@ -394,6 +395,7 @@ async def _sessions(
         clock=clock,
         admission=admission,
         quotas=quotas,
+        tenant_of=directory.tenant_of,
         default_instructions=settings.default_instructions,
     )
     return Sessions(

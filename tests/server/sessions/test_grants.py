@@ -64,6 +64,18 @@ def test_a_task_has_a_tenant_and_the_limits_of_its_runtime(holder: httpx.Client,
     )
 
 
+def test_a_session_is_of_the_tenant_of_its_project(holder: httpx.Client, state_dir: Path) -> None:
+    assert holder.post("/tenants", json={"name": "acme"}).status_code == 201
+    holder.headers["ostler-project"] = "acme/default"
+    talk = Talk(holder)
+    talk.turn("mock: say hello")
+    shown = holder.get(f"/sessions/{talk.id}").json()
+    assert (started(state_dir, talk.id).grant.tenant, shown["tenantId"]) == ("acme", "acme")
+    for tenant, found in (("acme", [talk.id]), ("default", [])):
+        listed = holder.get("/sessions", params={"tenantId": tenant}).json()["items"]
+        assert [each["id"] for each in listed] == found
+
+
 def test_an_order_of_an_earlier_version_means_the_same() -> None:
     sent = msgspec.json.encode({"repo": {}, "runtime": {"type": "devcontainer"}, "scope": "tea"})
     order = msgspec.json.decode(sent, type=WorkspaceOrder)

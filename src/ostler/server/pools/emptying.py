@@ -26,11 +26,10 @@ def could_leave(runners: Runners, runner: str, records: list[SessionRecord]) -> 
         return False
     taken: Counter[str] = Counter()
     for record in records:
-        tenant = record.task.tenant_id if record.task is not None else None
         full = {
             known.about.id for known in runners.known if _is_full(runners, known.about.id, known.about.slots, taken)
         }
-        place = choose(runners, record.agent, record.needs, tenant, {runner, *full})
+        place = choose(runners, record.agent, record.needs, record.tenant, {runner, *full})
         if place is None:
             return False
         taken[place.id] += 1

@@ -17,7 +17,7 @@ from ostler.server.sessions.admission import (
 )
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.acting import acting, current_trace
-from ostler.server.store.records import DEFAULT_TENANT, NewSession, SessionSpec
+from ostler.server.store.records import NewSession, SessionSpec
 from ostler.wire.grants import Grant
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
@@ -40,6 +40,7 @@ def new_session(
     project: str,
     wanted: CreateSession,
     *,
+    tenant: str,
     created_at: str,
     task: TaskSpec | None = None,
     default_instructions: str = "",
@@ -55,7 +56,7 @@ def new_session(
     check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
     if wanted.instructions is None:
         wanted = msgspec.structs.replace(wanted, instructions=default_instructions)
-    spec = _spec_of(project, wanted, task)
+    spec = _spec_of(tenant, project, wanted, task)
     keep_secret(spec)
     return NewSession(
         id=session_id,
@@ -81,10 +82,10 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def _grant(project: str, wanted: CreateSession, task: TaskSpec | None) -> Grant:
+def _grant(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | None) -> Grant:
     """What a session may have: made here, and carried by every order that a runner gets for it."""
     return Grant(
-        tenant=task.tenant_id or DEFAULT_TENANT if task is not None else DEFAULT_TENANT,
+        tenant=(task.tenant_id if task is not None else None) or tenant,
         project=project,
         actor=acting(),
         runtime=_runtime(wanted.runtime if wanted.repo is not None else None),
@@ -92,8 +93,8 @@ def _grant(project: str, wanted: CreateSession, task: TaskSpec | None) -> Grant:
     )
 
 
-def _spec_of(project: str, wanted: CreateSession, task: TaskSpec | None) -> SessionSpec:
-    grant = _grant(project, wanted, task)
+def _spec_of(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | None) -> SessionSpec:
+    grant = _grant(tenant, project, wanted, task)
     return SessionSpec(
         grant=grant,
         cwd=_cwd(wanted),

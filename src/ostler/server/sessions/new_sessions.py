@@ -52,6 +52,7 @@ class Creation:
         clock: Clock,
         admission: Admission,
         quotas: Quotas,
+        tenant_of: Callable[[str], str],
         default_instructions: str = "",
     ) -> None:
         self._registry = registry
@@ -64,6 +65,7 @@ class Creation:
         self._clock = clock
         self._admission = admission
         self._quotas = quotas
+        self._tenant_of = tenant_of
         self._default_instructions = default_instructions
 
     async def create(
@@ -84,6 +86,7 @@ class Creation:
         new = new_session(
             project,
             wanted,
+            tenant=self._tenant_of(project),
             created_at=self._clock.now(),
             task=task,
             default_instructions=self._default_instructions,
@@ -131,7 +134,7 @@ class Creation:
             spec = msgspec.structs.replace(spec, workspace=order)
         needs = await checked_needs(self._runners, spec.needs or Needs(), pinned)
         spec = msgspec.structs.replace(spec, needs=needs if needs != Needs() else None)
-        tenant = spec.task.tenant_id if spec.task is not None else None
+        tenant = spec.tenant
         tried: set[str] = set()
         while room.live is None and (place := choose(self._runners, new.agent, needs, tenant, tried)) is not None:
             slot.enter_context(self._runners.reserved(place.id))
@@ -200,8 +203,7 @@ class Creation:
         return live, True
 
     def _waits_for(self, new: NewSession) -> str:
-        tenant = new.spec.task.tenant_id if new.spec.task is not None else None
-        return waiting_for(self._runners, new.agent, new.spec.needs or Needs(), tenant)
+        return waiting_for(self._runners, new.agent, new.spec.needs or Needs(), new.spec.tenant)
 
     async def place(self, live: LiveSession, about: RunnerAbout, spec: SessionSpec) -> None:
         """Put a session that waited on a runner, and go on with it."""

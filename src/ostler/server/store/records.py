@@ -57,6 +57,11 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     next_provider: Provider | None = None
     """The model provider of the agent that it is being handed over to."""
 
+    @property
+    def tenant(self) -> str:
+        """Whose it is: the word of its task, which only the tenant `default` may choose, or that of its project."""
+        return (self.task.tenant_id if self.task is not None else None) or self.grant.tenant
+
 
 class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
     """A row of the sessions table; `state` is the folded log as JSON."""
@@ -129,16 +134,19 @@ class SessionRecord(msgspec.Struct, frozen=True, kw_only=True):
         return self.spec.runner_name
 
     @property
+    def tenant(self) -> str:
+        """Whose it is."""
+        return self.spec.tenant
+
+    @property
     def share(self) -> str:
         """Whose share of the slots it takes."""
-        return share_of(self.project, self.spec.task)
+        return share_of(self.project, self.spec)
 
 
-def share_of(project: str, task: TaskSpec | None) -> str:
+def share_of(project: str, spec: SessionSpec) -> str:
     """Whose share of the slots a session takes: that of the project its task names, within its tenant."""
-    if task is None:
-        return f"{DEFAULT_TENANT}/{project}"
-    return f"{task.tenant_id or DEFAULT_TENANT}/{task.project_id or project}"
+    return f"{spec.tenant}/{(spec.task.project_id if spec.task is not None else None) or project}"
 
 
 class StateChange(msgspec.Struct, frozen=True, kw_only=True):

@@ -5,7 +5,7 @@ import msgspec
 from ostler.base.casing import shown_as
 from ostler.server.sessions.log.state import SessionState, is_waited_for
 from ostler.server.sessions.settings import settings_shown
-from ostler.server.store.records import DEFAULT_TENANT, SessionRecord
+from ostler.server.store.records import SessionRecord
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.sessions import ProcessInfo, Session, UsageView
 from ostler.wire.tasks import (
@@ -52,7 +52,7 @@ def session_view(
     return Session(
         id=record.id,
         key=record.key,
-        tenant_id=(task.tenant_id if task is not None else None) or DEFAULT_TENANT,
+        tenant_id=record.tenant,
         project_id=(task.project_id if task is not None else None) or record.project,
         agent=_agent(record, state),
         status=state.status,

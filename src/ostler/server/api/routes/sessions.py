@@ -113,8 +113,7 @@ def stored_view(services: Services, record: SessionRecord) -> Session:
     )
     is_over = view.status in TERMINAL
     if record.runner is None and not is_over:
-        tenant = record.task.tenant_id if record.task is not None else None
-        reason = waiting_for(services.runners, record.agent, record.needs, tenant)
+        reason = waiting_for(services.runners, record.agent, record.needs, record.tenant)
         return msgspec.structs.replace(view, placement=Placement(state="queued", reason=reason))
     if record.runner is not None and (lost := _lost(services, record, record.runner, is_over)) is not None:
         return msgspec.structs.replace(view, placement=Placement(state="lost", reason=lost))

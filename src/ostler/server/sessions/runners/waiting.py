@@ -61,10 +61,9 @@ class Waiting:
 
     def add(self, record: SessionRecord) -> None:
         """One more, which came after those that are there."""
-        tenant = record.task.tenant_id if record.task is not None else None
         self._offered.pop(record.id, None)
         self._sessions[record.id] = WaitingSession(
-            record.id, record.project, record.share, record.agent, record.needs, tenant
+            record.id, record.project, record.share, record.agent, record.needs, record.tenant
         )
         self._since.setdefault(record.id, time.monotonic())
         for heard in self.heard:

@@ -210,8 +210,6 @@ def _offers(server: str, terminal: tuple[str, ...]) -> Query[list[Offer]]:
     found = []
     for session, project, agent, spec, epoch in (yield from rows_of(query, server, list(terminal))):
         known = _spec.decode(spec)
-        tenant = known.task.tenant_id if known.task is not None else None
-        found.append(
-            Offer(session, project, share_of(project, known.task), agent, known.needs or Needs(), tenant, epoch)
-        )
+        share, needs = share_of(project, known), known.needs or Needs()
+        found.append(Offer(session, project, share, agent, needs, known.tenant, epoch))
     return found

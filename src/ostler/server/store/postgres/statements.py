@@ -70,7 +70,7 @@ async def create_session(transaction: Transaction, new: NewSession, first: Appen
         change.workspace,
         task is not None,
         task.project_id if task is not None else None,
-        task.tenant_id if task is not None else None,
+        new.spec.tenant,
         new.runner,
     )
     if await connection.fetchval(_SESSION, *map(sendable, row)) is None:

@@ -73,8 +73,8 @@ class PostgresTables:
 
 def _more(table: Table, row: Row) -> Row:
     if table.name == "sessions":
-        task = msgspec.json.decode(row[table.columns.index("spec")], type=SessionSpec).task
-        return (False, None, None) if task is None else (True, task.project_id, task.tenant_id)
+        spec = msgspec.json.decode(row[table.columns.index("spec")], type=SessionSpec)
+        return spec.task is not None, spec.task.project_id if spec.task is not None else None, spec.tenant
     if table.name == "turns":
         turn = msgspec.json.decode(row[table.columns.index("turn")], type=Turn)
         return turn.turn_id, turn.first_sequence, turn.after is not None

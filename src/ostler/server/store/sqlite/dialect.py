@@ -12,7 +12,8 @@ SQLITE = Dialect(
     turn_begin="json_extract(CAST(turn AS TEXT), '$.first_sequence')",
     turn_branches="json_extract(CAST(turn AS TEXT), '$.after') IS NOT NULL",
     task_project="json_extract(CAST(spec AS TEXT), '$.task.project_id')",
-    task_tenant="json_extract(CAST(spec AS TEXT), '$.task.tenant_id')",
+    task_tenant="coalesce(json_extract(CAST(spec AS TEXT), '$.task.tenant_id'), "
+    "json_extract(CAST(spec AS TEXT), '$.grant.tenant'))",
     is_task="json_type(CAST(spec AS TEXT), '$.task') = 'object'",
     folder_of="json_extract(CAST(spec AS TEXT), '$.folder_of')",
     actor="json_extract(CAST(spec AS TEXT), '$.grant.actor')",
