@@ -18,11 +18,12 @@ from tests.support.serving import RunningServer, running_server
 from tests.support.talk import Event, Talk
 
 Whom = Literal["pid", "keeper"]
-Moment = Literal["entry", "begun", "ended", "answer"]
-"""A line more in the journal; a command that has begun, or ended; an answer of the model that comes."""
+Moment = Literal["entry", "begun", "ended", "answer", "change"]
+"""A line more in the journal; a command that has begun, or ended; an answer of the model that comes; a file that is
+about to be changed."""
 MOMENTS: tuple[Moment, ...] = ("entry", "begun", "ended", "answer")
 _PATIENCE = 90.0
-_MARKS = {"begun": "*/begun", "ended": "*/rc", "answer": "*.chat"}
+_MARKS = {"begun": "*/begun", "ended": "*/rc", "answer": "*.chat", "change": "*/change"}
 
 
 @contextmanager
@@ -38,10 +39,11 @@ def server_with(state: Path, model: ScriptedModel) -> Iterator[tuple[RunningServ
 class Killed:
     """One session whose processes are killed while it works."""
 
-    def __init__(self, state: Path, api: httpx.Client) -> None:
+    def __init__(self, state: Path, api: httpx.Client, **body: Any) -> None:
         self.witness = state.parent / "witness"
         self._state = state
-        self.talk = Talk(api, agent="ostler", permissionMode="bypass", model="openrouter/scripted-large")
+        wanted = {"permissionMode": "bypass", "model": "openrouter/scripted-large", **body}
+        self.talk = Talk(api, agent="ostler", **wanted)
         self._seen: set[str] = set()
         self._lines = 0
         self.kills = 0
@@ -77,9 +79,16 @@ class Killed:
                 )
             )
 
-    def kill_now(self) -> None:
+    def kill_now(self, whom: Whom = "pid") -> None:
         """End the agent wherever it is."""
-        self.kills += self._kill("pid")
+        self.kills += self._kill(whom)
+
+    def stop_the_machine(self) -> None:
+        """End keeper and agent, and let this have been an earlier start of the machine."""
+        self._kill("keeper")
+        self._kill("pid")
+        for note in (self._state / "keepers").glob(f"{self.talk.id}.*/running"):
+            note.write_text(json.dumps({**json.loads(note.read_bytes()), "boot": "an earlier one"}))
 
     def _is_at(self, moment: Moment) -> bool:
         if moment == "entry":

@@ -40,6 +40,26 @@ def test_a_turn_whose_agent_died_while_no_server_ran_goes_on(tmp_path: Path, mod
         check(killed, killed.until_over(), model, 3)
 
 
+@pytest.mark.parametrize("is_rebooted", [False, True])
+def test_a_turn_whose_keeper_and_server_were_killed_goes_on(
+    tmp_path: Path, model: ScriptedModel, *, is_rebooted: bool
+) -> None:
+    state = tmp_path / "state"
+    with server_with(state, model) as (server, api):
+        killed = Killed(state, api)
+        killed.begin(3, pause=1)
+        assert killed.comes_to("begun")
+        server.process.kill()
+        server.process.wait()
+        killed.stop_the_machine() if is_rebooted else killed.kill_now("keeper")
+        killed.kills += 1
+    with server_with(state, model) as (_, api):
+        killed.go_on_with(api)
+        events = killed.until_over()
+        check(killed, events, model, 3)
+    assert "turn_continues" in [event["data"].get("code") for event in events if event["type"] == "notice"]
+
+
 def test_a_process_that_dies_again_and_again_ends_the_turn(tmp_path: Path, model: ScriptedModel) -> None:
     with server_with(tmp_path / "state", model) as (_, api):
         killed = Killed(tmp_path / "state", api)

@@ -23,7 +23,15 @@ def main() -> int:
     home = Path(os.environ.get("HOME") or ".").resolve()
     journal, notices = _journal(home, start)
     resumed = start.resume is not None and journal.conversation == start.resume
-    _say(AgentReady(session=journal.conversation, resumed=resumed, model=start.model, mode=start.mode))
+    _say(
+        AgentReady(
+            session=journal.conversation,
+            resumed=resumed,
+            model=start.model,
+            mode=start.mode,
+            reached=journal.reached,
+        )
+    )
     for notice in notices:
         _say(notice)
     from ostler.agent.running import run  # noqa: PLC0415  it takes longer than all that is above

@@ -25,6 +25,7 @@ from ostler.agent.models.recording import Recorded, answer_in
 from ostler.base.ids import ulid
 
 FOLDER = ".ostler-agent"
+_MARKS = ("**/begun", "**/rc", "**/change")
 _NAME = re.compile(r"[0-9A-Z]{26}")
 _decoder: msgspec.json.Decoder[AnyEntry] = msgspec.json.Decoder(AnyEntry)
 _Kind = TypeVar("_Kind", bound=Entry)
@@ -77,6 +78,18 @@ class Journal:
         journal._turns = len(segments)
         journal.entries = _to_the_tip([entry for segment in segments for entry in _read(segment)])
         return journal
+
+    @property
+    def reached(self) -> int:
+        """How much is on disk: entries, and what has begun or ended of the calls under way, with their sub-agents."""
+        calls = self._folder / "calls"
+        marks = sum(1 for pattern in _MARKS for _ in calls.glob(pattern))
+        below = sum(path.read_bytes().count(b"\n") for path in calls.glob("*/*/turns/*.jsonl"))
+        return len(self.entries) + marks + below
+
+    def sync(self) -> None:
+        """Have what was written outlive the machine."""
+        os.fdatasync(self._file)
 
     def begin_turn(self) -> None:
         """What follows goes into a file of its own: copies of a home share the files that have not changed."""

@@ -102,6 +102,8 @@ class Loop:
         else:
             left = self._go_on(begun)
         await self._offer()
+        if self._start.rebooted:
+            self._doubt(left)
         try:
             reason = await self._work(left)
         except Ending as ending:
@@ -135,6 +137,13 @@ class Loop:
         self._used, self._last = left.used, list(left.made[: len(left.made) - len(left.calls)])
         return left
 
+    def _doubt(self, left: Left) -> None:
+        """The machine stopped: the command that was next may have begun, although nothing on disk says so."""
+        changing = (call for call in left.calls if call.name in self._tools)
+        first = next((call for call in changing if self._tools[call.name].changes == "anything"), None)
+        if first is not None:
+            self._journal.claim(first.id).begin()
+
     def end(self, outcome: Outcome, reason: str) -> None:
         """The turn is over."""
         self._tell_end(self._journal.add(Ended, outcome=outcome, reason=reason))
@@ -142,7 +151,7 @@ class Loop:
     def _tell_end(self, ended: Ended) -> None:
         write(Done(outcome=ended.outcome, reason=ended.reason))
         self._journal.end_turn()
-        self._start = replace(self._start, heard=(), begun=())
+        self._start = replace(self._start, heard=(), begun=(), rebooted=False)
 
     async def close(self) -> None:
         """Close what is open."""
@@ -255,6 +264,7 @@ class Loop:
             stop=answer.stop,
             tokens=answer.tokens,
         )
+        self._journal.sync()
         self._journal.forget_answer(answered.id, place.api)
         return entry
 
@@ -308,6 +318,7 @@ class Loop:
     async def _run(self, calls: Sequence[Call], answer: Answer | Assistant) -> None:
         before = len(self._journal.entries)
         await self._calls.run(calls, was_cut=answer.stop == "max_tokens")
+        self._journal.sync()
         for entry in self._journal.entries[before:]:
             if isinstance(entry, Result):
                 self._used = self._used.plus(entry.tokens)

@@ -207,6 +207,8 @@ class Ready(msgspec.Struct, frozen=True, kw_only=True):
     models: tuple[Model, ...] = ()
     """All models on offer, as far as the agent tells; replaces what the adapter says."""
     modes: tuple[Mode, ...] = ()
+    reached: int = 0
+    """How much it has in its memory, if it can go on with a turn; grows with what its processes begin and finish."""
 
 
 class Offered(msgspec.Struct, frozen=True, kw_only=True):

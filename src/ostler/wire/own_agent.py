@@ -53,6 +53,8 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""
     begun: tuple[str, ...] = ()
     """Those of which they know only the beginning."""
+    rebooted: bool = False
+    """Whether the machine stopped meanwhile, so that what was done last may not be in the agent's memory."""
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
@@ -115,6 +117,8 @@ class AgentReady(FromAgent, frozen=True, kw_only=True, tag="ready"):
     resumed: bool
     model: str | None = None
     mode: str | None = None
+    reached: int = 0
+    """How much is in its memory; a process that dies and leaves no more there than it found came no further."""
 
 
 class MessageBegun(FromAgent, frozen=True, kw_only=True, tag="message"):

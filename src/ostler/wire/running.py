@@ -68,6 +68,8 @@ class Continued(msgspec.Struct, frozen=True, kw_only=True):
     questions: tuple[QuestionData, ...] = ()
     steered: tuple[Prompt, ...] = ()
     """What was said within it; the agent may have heard it or not."""
+    rebooted: bool = False
+    """Whether the machine stopped meanwhile: the newest that its processes wrote may be gone."""
 
     @property
     def open_asks(self) -> list[str]:
@@ -171,6 +173,8 @@ class Connected(msgspec.Struct, frozen=True, kw_only=True):
     """The ids of the prompts that it was given before."""
     steered: tuple[Prompt, ...] = ()
     """The messages that were added to turns under way before."""
+    reached: int = 0
+    """How much the agent had in its memory when it was ready, if it can go on with a turn."""
 
 
 class RunnerStats(msgspec.Struct, frozen=True, kw_only=True):

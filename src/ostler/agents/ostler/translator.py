@@ -166,6 +166,7 @@ def _start(spec: AgentSpec) -> Start:
         mcp_servers=spec.mcp_servers,
         heard=spec.continues.heard if spec.continues is not None else (),
         begun=tuple(item.native_item_id or "" for item in spec.continues.items) if spec.continues is not None else (),
+        rebooted=spec.continues is not None and spec.continues.rebooted and not spec.continues.open_asks,
     )
 
 
@@ -224,6 +225,7 @@ def _ready(_: OstlerTranslator, frame: AgentReady) -> Sequence[Output]:
             agent_version=__version__,
             model=frame.model,
             mode=frame.mode,
+            reached=frame.reached,
         ),
     )
 

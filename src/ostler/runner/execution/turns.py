@@ -74,6 +74,7 @@ class Turns:
             open_asks=tuple(ask.permission_id if isinstance(ask, PermissionData) else ask.question_id for ask in asks),
             heard=tuple(self._heard),
             steered=tuple(self._steered),
+            reached=self._dialogue.ready.reached if self._dialogue.ready is not None else 0,
         )
 
     # The journal

@@ -45,6 +45,7 @@ class _Link:
 
     async def connected(self, report: Connected) -> None:
         self.report = report
+        self._agent.reached = report.reached
 
     async def deliver(self, drafts: Sequence[Draft], step: int) -> None:
         if self.is_cut:
@@ -77,6 +78,8 @@ class SessionAgent:
         """Hands the prompt of the newest turn over, to a process that is started first if need be."""
         self._session = session
         self._runners = runners
+        self.reached = 0
+        """How much its newest process had in its memory when it was ready, if it can go on with a turn."""
         self.was_lost = False
         """Whether the link broke while something was under way, and is not back."""
         self._away = not runners.is_linked(session.record.runner)

@@ -35,14 +35,17 @@ class Continuing:
     def __init__(self, session: SessionCore, agent: SessionAgent) -> None:
         self._session = session
         self._agent = agent
-        self._died_at: tuple[str, int] | None = None
+        self._died_at: tuple[str, int, int] | None = None
         self._deaths = 0
 
-    async def go_on(self, turn_id: str, why: OstlerError) -> None:
-        """Hand the turn to a new process; raises why the last one died if that makes no sense any more."""
+    async def go_on(self, turn_id: str, why: OstlerError, *, rebooted: bool = False) -> None:
+        """Hand the turn to a new process; raises why the last one died if that makes no sense any more.
+
+        `rebooted` says that the machine stopped in it.
+        """
         while True:
             turn = self._session.state.turn
-            left = await _left_turn(self._session, turn) if turn is not None else None
+            left = await _left_turn(self._session, turn, rebooted=rebooted) if turn is not None else None
             if not is_current(self._session, turn_id):
                 return
             if left is None or not self._may_go_on(left):
@@ -57,8 +60,12 @@ class Continuing:
                 return
 
     def _may_go_on(self, left: _LeftTurn) -> bool:
-        """Whether the turn has come any further since its process died the last times."""
-        point = (left.prompt.turn_id, left.finished)
+        """Whether the turn has come any further since its process died the last times.
+
+        It has if people know of more that is finished, or if the agent has more in its memory: what a process began or
+        recorded counts, also if nobody had heard of it when the next one began.
+        """
+        point = (left.prompt.turn_id, left.finished, self._agent.reached)
         self._deaths = self._deaths + 1 if point == self._died_at else 1
         self._died_at = point
         return self._deaths <= _MOST_DEATHS
@@ -79,7 +86,7 @@ def is_current(session: SessionCore, turn_id: str) -> bool:
     return turn is not None and turn.turn_id == turn_id
 
 
-async def _left_turn(session: SessionCore, turn: Turn) -> _LeftTurn | None:
+async def _left_turn(session: SessionCore, turn: Turn, *, rebooted: bool) -> _LeftTurn | None:
     """What the log has of the turn under way; None if it does not even have its prompt."""
     transcript, asks = await _read(session, turn)
     items = [message.item for message in transcript.messages()]
@@ -95,6 +102,7 @@ async def _left_turn(session: SessionCore, turn: Turn) -> _LeftTurn | None:
         permissions=tuple(ask for ask in asks if isinstance(ask, PermissionData)),
         questions=tuple(ask for ask in asks if isinstance(ask, QuestionData)),
         steered=tuple(prompts[1:]),
+        rebooted=rebooted,
     )
     finished = sum(item.kind != "message" or item.status == "completed" for item in done)
     return _LeftTurn(prompts[0], continued, finished)

@@ -143,9 +143,12 @@ class Turns:
 
     def go_on_with(self, turn_id: str, end: AgentExit) -> None:
         """The process of a turn died, and another one can go on with it."""
+        self.go_on_after(AgentExited(agent=self._session.record.agent, exit=_shown(end)), turn_id)
+
+    def go_on_after(self, why: OstlerError, turn_id: str, *, rebooted: bool = False) -> None:
+        """Have another process go on with a turn whose own is gone, perhaps because the machine stopped."""
         if is_current(self._session, turn_id) and not self._session.is_leaving and not self._session.log.is_deleted:
-            exited = AgentExited(agent=self._session.record.agent, exit=_shown(end))
-            self._agent.begin(self._at_the_edge(turn_id, self._continuing.go_on(turn_id, exited)))
+            self._agent.begin(self._at_the_edge(turn_id, self._continuing.go_on(turn_id, why, rebooted=rebooted)))
 
     async def _turn_failed(self, turn_id: str, error: OstlerError) -> None:
         """The agent could not be reached; if it never could, the session is over."""

@@ -77,11 +77,23 @@ class Fleet:
             await self._takeover.claim_home(about.id)
         needed = await store.session_ids(about.id) | await store.folders_in_use(about.id)
         await workspaces.keep_only(await store.workspaces_in_use(about.id), needed)
-        recovery = Recovery(store, self._sessions.registry, about.id, runner, was_cut=self._was_cut(about))
+        recovery = Recovery(
+            store,
+            self._sessions.registry,
+            about.id,
+            runner,
+            was_cut=self._was_cut(about),
+            continuing=self._continuing(about),
+        )
         await recovery.prepare()
         self._boots[about.id] = about.boot
         self._lost_runners.back(about.id)
         return recovery.run
+
+    def _continuing(self, about: RunnerAbout) -> set[str]:
+        """The agents of a runner whose next process goes on with a turn."""
+        known = self._runners.get(about.id)
+        return {agent.id for agent in known.agents.values() if agent.continues_turns} if known is not None else set()
 
     def _was_cut(self, about: RunnerAbout) -> bool:
         """Whether the machine of a runner stopped since somebody had its sessions."""

@@ -1,6 +1,7 @@
 """What an earlier server or link left on a runner: agents that worked on, and sessions in the middle of something."""
 
 import asyncio
+from collections.abc import Collection
 
 from ostler.base.errors import AgentLost
 from ostler.base.errors.runners import RunnerUnavailable
@@ -27,19 +28,33 @@ from ostler.wire.sessions import Turn
 log = Log(__name__)
 _REASON = "server_restarted"
 _BACK = "The link to the runner '{}' is back."
+_CONTINUES = "The agent was lost: {} A new process goes on with the turn."
 _MESSAGE = "prm"
 
 
 class Recovery:
     """Goes on with the sessions of one runner, once, when it is linked: the one of this process at its start."""
 
-    def __init__(self, store: Store, registry: Registry, runner_id: str, runner: Runner, *, was_cut: bool) -> None:
-        """`was_cut` says that its machine stopped while a server had the sessions: its files may be gone."""
+    def __init__(
+        self,
+        store: Store,
+        registry: Registry,
+        runner_id: str,
+        runner: Runner,
+        *,
+        was_cut: bool,
+        continuing: Collection[str],
+    ) -> None:
+        """`was_cut` says that its machine stopped while a server had the sessions: its files may be gone.
+
+        `continuing` are the agents whose next process goes on with a turn.
+        """
         self._store = store
         self._registry = registry
         self._runner_id = runner_id
         self._runner = runner
         self._was_cut = was_cut
+        self._continuing = continuing
         self._surviving: dict[str, ProcessRef] = {}
         self._leases = Leases()
         self._lives: list[LiveSession] = []
@@ -105,7 +120,17 @@ class Recovery:
         if live.agent.was_lost:
             await session.note([drafts.on_runner(_BACK.format(session.record.runner_name), "back")])
         live.agent.regain_runner()
+        if found is None and turn is not None and self._continues(live, transcript, lost):
+            why = lost or AgentLost(reason="its process is gone.")
+            await live.note([drafts.warning(_CONTINUES.format(why.fields["reason"]), "turn_continues")])
+            live.turns.go_on_after(why, turn.turn_id, rebooted=lost is not None)
+            return
         await _go_on(live, found, turn, transcript, lost=lost)
+
+    def _continues(self, live: LiveSession, transcript: Transcript, lost: AgentLost | None) -> bool:
+        """Whether a new process goes on with what the one that is gone had begun."""
+        has_begun = lost is not None or bool(live.state.asks) or _has_answered(transcript)
+        return live.state.status == "running" and live.record.agent in self._continuing and has_begun
 
     async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
         session = live.core
