@@ -3,7 +3,6 @@
 import json
 import os
 import signal
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -13,6 +12,7 @@ from typing import Any, Literal
 import httpx
 
 from ostler.conformance.model import ScriptedModel
+from tests.support.own_agent import with_model
 from tests.support.patience import stretched
 from tests.support.serving import RunningServer, running_server
 from tests.support.talk import Event, Talk
@@ -29,10 +29,10 @@ _MARKS = {"begun": "*/begun", "ended": "*/rc", "answer": "*.chat", "change": "*/
 @contextmanager
 def server_with(state: Path, model: ScriptedModel) -> Iterator[tuple[RunningServer, httpx.Client]]:
     """A server whose agent has the scripted model; its state may be that of an earlier one."""
-    given = ["OPENROUTER_API_KEY=sk-or-test", f"OPENROUTER_BASE_URL={model.url}/v1"]
-    command = ["env", *given, sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent"]
-    env = {"OSTLER_AGENTS": json.dumps({"ostler": {"command": command}})}
-    with running_server(state, env=env) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+    with (
+        running_server(state, env=with_model(model)) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
         yield server, api
 
 

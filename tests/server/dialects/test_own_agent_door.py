@@ -1,8 +1,8 @@
 """The example of the specification of workflow executions runs with Ostler's own agent, with all its settings."""
 
 import json
-import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
@@ -10,6 +10,7 @@ import pytest
 
 from ostler.conformance.model import ScriptedModel
 from tests.support.http_helpers import assert_problem, wait_idle
+from tests.support.own_agent import with_model
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
 
@@ -39,6 +40,27 @@ class Door(NamedTuple):
         """Wait until its turns are over."""
         wait_idle(self.api, session, turns=turns)
 
+    def state(self, session: str) -> tuple[str, int, list[tuple[str, list[str]]]]:
+        """Status, turn and messages, each message by its role and the types of its pieces."""
+        values = {
+            key: self.client.get(f"{ALL}/{session}/state", params={"key": key}).json()["value"]
+            for key in ("status", "currentTurn", "messages")
+        }
+        messages = [(each["role"], [piece["type"] for piece in each["content"]]) for each in values["messages"]]
+        return values["status"], values["currentTurn"], messages
+
+    def asked(self, session: str) -> str:
+        """Wait until it asks for a permission."""
+        wait_until(lambda: self.api.get("/asks", params={"session": session}).json()["items"], what="nothing is asked")
+        [ask] = self.api.get("/asks", params={"session": session}).json()["items"]
+        return str(ask["askId"])
+
+    def stream(self, session: str) -> list[tuple[str, Any]]:
+        """The whole stream of an execution that is over: states by their keys, and what the tokens carry."""
+        answer = self.client.get(f"{ALL}/{session}/stream/consolidated", params={"offset": 0})
+        data = [json.loads(line[6:]) for line in answer.text.splitlines() if line.startswith("data: ")]
+        return [(each.get("key", ""), each.get("value", each.get("data"))) for each in data]
+
     def notices(self, session: str) -> dict[str, str]:
         """What people were told, by its code."""
         answer = self.api.get(f"/sessions/{session}/events", params={"types": "notice"})
@@ -52,16 +74,13 @@ class Door(NamedTuple):
 
 @pytest.fixture(scope="module")
 def door(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Door]:
-    with ScriptedModel() as model:
-        given = ["OPENROUTER_API_KEY=sk-or-test", f"OPENROUTER_BASE_URL={model.url}/v1"]
-        command = ["env", *given, sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent"]
-        env = {"OSTLER_AGENTS": json.dumps({"ostler": {"command": command}}), "OSTLER_DEFAULT_AGENT": "ostler"}
-        with (
-            running_server(tmp_path_factory.mktemp("door") / "state", env=env) as server,
-            httpx.Client(base_url=server.url, timeout=60) as client,
-            httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
-        ):
-            yield Door(client, api, model)
+    with (
+        ScriptedModel() as model,
+        running_server(tmp_path_factory.mktemp("door") / "state", env=with_model(model)) as server,
+        httpx.Client(base_url=server.url, timeout=60) as client,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        yield Door(client, api, model)
 
 
 def test_the_example_runs_as_it_stands(door: Door) -> None:
@@ -92,6 +111,48 @@ def test_one_model_call_is_all_that_a_turn_gets_if_that_is_its_limit(door: Door)
     door.idle(session)
     assert door.ends(session) == [("completed", "max_turn_requests")]
     assert "Stopped after 1 model calls" in door.notices(session)["max_turn_requests"]
+
+
+def test_messages_and_turns_are_right_at_every_moment(door: Door) -> None:
+    session = door.create(userPrompt="SCRIPT: say Well. ;; bash echo hi\nSCRIPT: say Done.").json()["id"]
+    ask = door.asked(session)
+    said = [("user", ["text"]), ("assistant", ["text"]), ("assistant", ["toolCall"])]
+    assert door.state(session) == ("waiting_for_input", 1, said)
+    reply = {"name": "permissionReply", "payload": {"permissionId": ask, "reply": "once"}}
+    assert door.client.post(f"{ALL}/{session}/signal", json=reply).is_success
+    door.idle(session)
+    said += [("tool", ["toolResult"]), ("assistant", ["text"])]
+    assert door.state(session) == ("waiting_for_input", 1, said)
+    signal = {"name": "userMessage", "payload": {"text": "SCRIPT: say Twice."}}
+    assert door.client.post(f"{ALL}/{session}/signal", json=signal).is_success
+    door.idle(session, turns=2)
+    said += [("user", ["text"]), ("assistant", ["text"])]
+    assert door.state(session) == ("waiting_for_input", 2, said)
+
+
+@pytest.mark.parametrize("script", ["bash echo hi", "say Well."], ids=["asks", "is idle"])
+def test_an_execution_that_waits_is_cancelled_without_running_between(door: Door, script: str) -> None:
+    session = door.create(userPrompt=f"SCRIPT: {script}").json()["id"]
+    door.asked(session) if script.startswith("bash") else door.idle(session)
+    assert door.client.post(f"{ALL}/{session}/cancel").json()["status"] == "CANCELLED"
+    statuses = [value for key, value in door.stream(session) if key == "status"]
+    assert statuses == ["pending", "running", "waiting_for_input", "cancelled"]
+
+
+@pytest.mark.parametrize("has_folder", [False, True])
+def test_artifacts_of_the_stream_have_the_paths_of_those_of_the_session(
+    door: Door, tmp_path: Path, *, has_folder: bool
+) -> None:
+    place = {"workingDirectory": str(tmp_path)} if has_folder else {}
+    script = "SCRIPT: write notes/a.md one\nSCRIPT: write b.py two\nSCRIPT: say Done."
+    config = {"permissionMode": "bypass"}
+    session = door.create(userPrompt=script, config=config, **place).json()["id"]
+    door.idle(session)
+    listed = [each["path"] for each in door.api.get(f"/sessions/{session}/artifacts").json()["artifacts"]]
+    door.client.post(f"{ALL}/{session}/cancel")
+    tokens = [value for _, value in door.stream(session) if isinstance(value, dict)]
+    told = [token["path"] for token in tokens if token["type"] == "artifact"]
+    assert sorted(told) == sorted(listed) == ["b.py", "notes/a.md"]
 
 
 @pytest.mark.parametrize(
