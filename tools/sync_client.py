@@ -13,6 +13,7 @@ _RENAMED = {
     "aclose": "close",
     "async_decided": "decided",
     "async_answered": "answered",
+    "async_returned": "returned",
     "ostler.client.async_http": "ostler.client.sync_http",
 }
 _FIRST_LINE = '"""The synchronous client; `make schema` writes it from aio.py, so change that."""'

@@ -8,7 +8,9 @@ from typing import Any
 
 import pytest
 
-from tests.support.serving import RunningServer, clean_env
+from ostler.conformance.model import ScriptedModel
+from tests.support.own_agent import with_model
+from tests.support.serving import RunningServer, clean_env, running_server
 from tools import typescript_sdk as sdk
 
 HERE = Path(__file__).parent
@@ -63,6 +65,15 @@ def test_acp_events_of_broken_streams_are_those_of_whole_ones(
     told = play([str(node), str(program), (sdk.DIST / "index.js").as_uri(), server.url], tmp_path)
     assert told["broken"] == told["whole"]
     assert len(told["whole"]) > 20
+
+
+def test_tools_of_the_client_are_functions(node: Path, tmp_path: Path) -> None:
+    with ScriptedModel() as model, running_server(tmp_path / "state", env=with_model(model)) as running:
+        program = [str(node), str(PROGRAMS / "tools.mjs"), (sdk.DIST / "index.js").as_uri(), running.url]
+        told = play(program, tmp_path)
+    assert '{"town":"Ulm","degrees":4}' in told["given"]
+    assert "RangeError: no such town" in told["failed"]
+    assert told["missing"] == "weather"
 
 
 def test_the_core_is_small(node: Path, tmp_path: Path) -> None:

@@ -18,7 +18,10 @@ from tests.support.serving import RunningServer, clean_env, running_server
 from tests.support.talk import Talk
 
 ADDRESS = "http://127.0.0.1:2468"
-EXEMPT = {"docs/guides/run-a-cluster.md": "it talks to two servers, each on a machine of its own"}
+EXEMPT = {
+    "docs/guides/run-a-cluster.md": "it talks to two servers, each on a machine of its own",
+    "docs/guides/own-agent.md": "it needs a model; test_own_agent_examples.py runs it with one",
+}
 ASKING = "mock: permission go on\nmock: question Tea or coffee? | tea | coffee\nmock: wait 600"
 ASKS = (("PERMISSION", "permission.requested", "permission_id"), ("QUESTION", "question.requested", "question_id"))
 

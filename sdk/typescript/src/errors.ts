@@ -36,6 +36,22 @@ export class BadAnswerError extends Error {
   override readonly name = "BadAnswerError";
 }
 
+/** The model calls a tool of the client, and there is no function that answers. */
+export class UnansweredToolError extends Error {
+  override readonly name = "UnansweredToolError";
+  readonly questionId: string;
+  readonly tool: string;
+
+  constructor(questionId: string, tool: string) {
+    super(
+      `The agent calls the client's tool '${tool}' and nothing answers. Give \`tools\` to run(), ` +
+        `or answer question '${questionId}'.`,
+    );
+    this.questionId = questionId;
+    this.tool = tool;
+  }
+}
+
 /** The problem in an answer, whatever stands between may have made of it. */
 export async function problemOf(response: Response): Promise<Error> {
   const text = await response.text().catch(() => "");

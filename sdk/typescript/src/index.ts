@@ -3,7 +3,7 @@ import { Session } from "./session.js";
 import { type ClientOptions, Transport } from "./transport.js";
 import type { Arguments, CallOptions, CreateSession, Event, Nouns, OperationId, RawEvent, Result } from "./types.js";
 
-export { BadAnswerError, ConnectionError, OstlerError, type Problem } from "./errors.js";
+export { BadAnswerError, ConnectionError, OstlerError, type Problem, UnansweredToolError } from "./errors.js";
 export { OPERATIONS } from "./operations.js";
 export { type AcpEvent, type ListenOptions, type PromptOptions, type RunOptions, Session } from "./session.js";
 export type { ClientOptions, FollowOptions } from "./transport.js";

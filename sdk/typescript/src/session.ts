@@ -1,4 +1,4 @@
-import { BadAnswerError } from "./errors.js";
+import { BadAnswerError, UnansweredToolError } from "./errors.js";
 import type { FollowOptions, Transport } from "./transport.js";
 import { Turn } from "./turn.js";
 import type {
@@ -41,6 +41,11 @@ export interface RunOptions extends PromptOptions {
   onPermission?: (ask: PermissionAsk) => PermissionReply | Promise<PermissionReply>;
   /** Answers questions with the labels chosen for each, or null to decline; without it somebody else has to. */
   onQuestion?: (ask: QuestionAsk) => string[][] | null | Promise<string[][] | null>;
+  /**
+   * The functions behind the session's `clientTools`, by their names: each takes the input and gives a text, or what
+   * JSON can say. The agent hears what one throws; a call without a function throws `UnansweredToolError`.
+   */
+  tools?: Record<string, (input: Record<string, unknown>) => unknown>;
 }
 
 export interface ListenOptions extends Omit<FollowOptions, "signal"> {
@@ -95,13 +100,28 @@ export class Session {
     return turn;
   }
 
-  async #decide(event: Event, { onPermission, onQuestion }: RunOptions): Promise<void> {
+  async #decide(event: Event, { onPermission, onQuestion, tools }: RunOptions): Promise<void> {
     if (event.type === "permission.requested" && onPermission) {
       await this.reply(event.data.permission_id, await onPermission(event.data));
+    } else if (event.type === "question.requested" && event.data.call) {
+      await this.#return(event.data, tools?.[event.data.call.name]);
     } else if (event.type === "question.requested" && onQuestion) {
       const answers = await onQuestion(event.data);
       await (answers ? this.answer(event.data.question_id, answers) : this.reject(event.data.question_id));
     }
+  }
+
+  async #return(ask: QuestionAsk, handler?: (input: Record<string, unknown>) => unknown): Promise<void> {
+    const { name, input } = ask.call!;
+    if (!handler) throw new UnansweredToolError(ask.question_id, name);
+    let result: unknown;
+    try {
+      result = (await handler(input)) ?? "";
+    } catch (error) {
+      await this.reject(ask.question_id, String(error));
+      return;
+    }
+    await this.answerCall(ask.question_id, result);
   }
 
   /** Every event once, past and future, until the session ends; a lost connection goes on where it was. */
@@ -170,8 +190,14 @@ export class Session {
     return this.#transport.call("asks.answer", { session: this.id, question_id: questionId, body: { answers } });
   }
 
-  reject(questionId: string): Promise<Result<"asks.reject">> {
-    return this.#transport.call("asks.reject", { session: this.id, question_id: questionId, body: {} });
+  /** Give the result of a call of a client's tool; if it failed, `reject` says why. */
+  answerCall(questionId: string, result: unknown): Promise<Result<"asks.answer">> {
+    return this.#transport.call("asks.answer", { session: this.id, question_id: questionId, body: { result } });
+  }
+
+  reject(questionId: string, message?: string): Promise<Result<"asks.reject">> {
+    const body = message === undefined ? {} : { message };
+    return this.#transport.call("asks.reject", { session: this.id, question_id: questionId, body });
   }
 
   async refresh(): Promise<SessionInfo> {

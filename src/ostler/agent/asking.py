@@ -3,11 +3,13 @@
 import asyncio
 from typing import Any
 
+import msgspec
+
 from ostler.agent.channel import Inbox, write
 from ostler.agent.entries import Call
 from ostler.agent.tools.tool import CallContext, Input, Tool
 from ostler.agent.workspace import ToolFailed
-from ostler.wire.own_agent import Answered, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
+from ostler.wire.own_agent import Answered, ClientCalled, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
 
 _MOST_SHOWN = 200
 _IN_PLAN_MODE = "Nothing may be changed in plan mode. Show your plan with `exit_plan_mode` when it is ready."
@@ -90,3 +92,12 @@ class Asked:
                 return None
             case Reply(message=message) | Answered(message=message):
                 return message or "Go on planning."
+
+    async def result(self, given: msgspec.Raw) -> str:
+        """What the client's tool of this call gives. Raises ToolFailed."""
+        call = ClientCalled(id=self._call.id, tool=self._call.id, name=self._call.name, input=given)
+        match await self._inbox.decided(call):
+            case Answered(answers=answers) if answers:
+                return answers[0]
+            case Answered(message=message) | Reply(message=message):
+                raise ToolFailed(message or f"`{self._call.name}` failed; the client does not say why.")

@@ -14,6 +14,7 @@ from ostler.wire.own_agent import (
     Answered,
     AnyFromAgent,
     AnyToAgent,
+    ClientCalled,
     Done,
     Grown,
     Interrupted,
@@ -142,7 +143,7 @@ class Inbox:
             self._turn.cancel()
             self._turn = None  # a second interrupt would only disturb how the first one tidies up
 
-    async def decided(self, ask: PermissionAsk | QuestionAsk | PlanAsk) -> Reply | Answered:
+    async def decided(self, ask: PermissionAsk | QuestionAsk | PlanAsk | ClientCalled) -> Reply | Answered:
         """Ask, and wait for the answer; what an earlier process asked may be answered already."""
         if (known := self._decided.pop(ask.id, None)) is not None:
             return known

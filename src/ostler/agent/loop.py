@@ -35,6 +35,7 @@ from ostler.agent.models.known import Fitted, fitted, known
 from ostler.agent.prompts import PLANNING, SUB_AGENT, system_prompt
 from ostler.agent.skills import skills
 from ostler.agent.speaking import Spoken, ask_quietly, speak
+from ostler.agent.tools.foreign import client_tools
 from ostler.agent.tools.people import PLAN
 from ostler.agent.tools.table import chosen, of_sub_agent
 from ostler.agent.tools.tool import Output
@@ -77,7 +78,7 @@ class Loop:
         self._servers = servers
         self._workspace = workspace
         self._gate = gate or Gate(start, inbox)
-        self._tools = chosen(start.tools, plans=gate is None and self._gate.plans)
+        self._tools = chosen(start.tools, plans=gate is None and self._gate.plans) | client_tools(start.client_tools)
         self._specs: tuple[ToolSpec, ...] = ()
         self._room = asyncio.Semaphore(_MOST_SUB_AGENTS)
         self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ), self._delegate)
@@ -282,6 +283,7 @@ class Loop:
         start = replace(
             self._start,
             tools=of_sub_agent(self._tools, may_change=may_change),
+            client_tools=(),
             max_turns=min(self._start.max_turns or _MOST_TURNS_BELOW, _MOST_TURNS_BELOW),
             instructions="\n\n".join(filter(None, [SUB_AGENT, self._start.instructions])),
             heard=self._start.heard if has_begun else (),

@@ -130,6 +130,8 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """Settings of the model that it obeys."""
     tools: tuple[str, ...] = ()
     """The tools that a session may choose from, if it obeys such a choice."""
+    client_tools: bool = False
+    """Whether its model can have tools that the client of a session answers."""
     aliases: tuple[str, ...] = ()
     remote_memory: bool = False
     """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""

@@ -113,9 +113,12 @@ class TurnTimeout(ClientError, TimeoutError):
 class QuestionUnanswered(ClientError):
     """The agent asks something, and there is no function that answers."""
 
-    def __init__(self, question_id: str, prompt: str) -> None:
+    def __init__(self, question_id: str, prompt: str, tool: str | None = None) -> None:
+        asks, missing = f"asks '{prompt}'", "on_question"
+        if tool is not None:
+            asks, missing = f"calls the client's tool '{tool}'", f"tools={{'{tool}': ...}}"
         super().__init__(
-            f"The agent asks '{prompt}' and nothing answers. Give on_question to run() or wait(), or answer question "
+            f"The agent {asks} and nothing answers. Give {missing} to run() or wait(), or answer question "
             f"'{question_id}' and wait again."
         )
         self.question_id = question_id

@@ -24,6 +24,7 @@ from ostler.wire.agents import (
 )
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
+from ostler.wire.providers import ClientTool
 from ostler.wire.search import SearchResults, Speaker
 from ostler.wire.sessions import (
     AskList,
@@ -214,6 +215,7 @@ def create_session(
     limits: TurnLimits | None = None,
     temperature: float | None = None,
     tools: Sequence[str] | None = None,
+    client_tools: Sequence[ClientTool] = (),
     permission_mode: PermissionMode = "default",
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
@@ -238,6 +240,7 @@ def create_session(
         limits=limits or TurnLimits(),
         temperature=temperature,
         tools=None if tools is None else tuple(tools),
+        client_tools=tuple(client_tools),
         permission_mode=permission_mode,
         env=dict(env or {}),
         cwd=cwd,
@@ -391,11 +394,13 @@ def reply_permission(
     return post(path, _ask, ReplyPermission(reply=reply, message=message))
 
 
-def answer_question(session: str, question_id: str, answers: Sequence[Sequence[str] | str]) -> Call[AskView]:
-    """Answer each question with one text, or with several where several may be chosen."""
+def answer_question(
+    session: str, question_id: str, answers: Sequence[Sequence[str] | str] = (), *, result: Any = None
+) -> Call[AskView]:
+    """Answer each question with one text, or with several where several may be chosen; a call with its result."""
     given = tuple((each,) if isinstance(each, str) else tuple(each) for each in answers)
     path = f"/sessions/{segment(session)}/questions/{segment(question_id)}/reply"
-    return post(path, _ask, ReplyQuestion(answers=given))
+    return post(path, _ask, ReplyQuestion(answers=given, result=result))
 
 
 def reject_question(session: str, question_id: str, *, message: str | None = None) -> Call[AskView]:

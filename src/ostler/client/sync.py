@@ -22,8 +22,16 @@ from ostler.client.calls import Answer, Call
 from ostler.client.errors import QuestionUnanswered
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, SyncTransport, check_exposure
-from ostler.client.turns import Decide, Reply, OwnTurn, answered, decided
-from ostler.wire.events import PermissionRequested, QuestionRequested
+from ostler.client.turns import (
+    Decide,
+    Reply,
+    Handlers,
+    OwnTurn,
+    answered,
+    decided,
+    returned,
+)
+from ostler.wire.events import PermissionRequested, QuestionData, QuestionRequested
 from ostler.wire.parts import InputPart
 from ostler.wire.sessions import PromptReceipt, Session, WhenBusy
 
@@ -356,9 +364,12 @@ class SyncTurn(OwnTurn):
         on_permission: Decide | None = None,
         on_question: Reply | None = None,
         *,
+        tools: Handlers | None = None,
         timeout: float | None = None,
     ) -> Self:
         """Read to the end; asks are answered by these functions, permissions also by another client of the session.
+
+        `tools` are the functions behind the session's `client_tools`; the model hears what one raises.
 
         Raises QuestionUnanswered for a question without a function, and TurnTimeout after so many seconds; both leave
         the turn as it is.
@@ -368,14 +379,22 @@ class SyncTurn(OwnTurn):
                 reply = decided(on_permission, event.data)
                 self._session.reply(event.data.permission_id, reply)
             elif isinstance(event, QuestionRequested):
-                if on_question is None:
-                    raise QuestionUnanswered(event.data.question_id, event.data.prompt)
-                answers = answered(on_question, event.data)
-                if answers is None:
-                    self._session.reject(event.data.question_id)
-                else:
-                    self._session.answer(event.data.question_id, answers)
+                self._answer(event.data, on_question, tools or {})
         return self
+
+    def _answer(self, asked: QuestionData, on_question: Reply | None, tools: Handlers) -> None:
+        if asked.call is not None and asked.call.name in tools:
+            given = returned(tools, asked.call)
+            if given.error is None:
+                self._session.answer(asked.question_id, result=given.result)
+            else:
+                self._session.reject(asked.question_id, message=given.error)
+        elif on_question is None or asked.call is not None:
+            raise QuestionUnanswered(asked.question_id, asked.prompt, asked.call.name if asked.call else None)
+        elif (answers := answered(on_question, asked)) is None:
+            self._session.reject(asked.question_id)
+        else:
+            self._session.answer(asked.question_id, answers)
 
 
 class SyncSession:
@@ -470,6 +489,7 @@ class SyncSession:
         when_busy: WhenBusy = "queue",
         on_permission: Decide | None = None,
         on_question: Reply | None = None,
+        tools: Handlers | None = None,
         timeout: float | None = None,
     ) -> SyncTurn:
         """Send a prompt and wait until its turn is over; `text` of the turn is what the agent said.
@@ -478,7 +498,7 @@ class SyncSession:
         `timeout` seconds TurnTimeout; it goes on meanwhile.
         """
         turn = self.start(message, when_busy=when_busy)
-        return turn.wait(on_permission, on_question, timeout=timeout)
+        return turn.wait(on_permission, on_question, tools=tools, timeout=timeout)
 
 
 class Client:

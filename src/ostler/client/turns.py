@@ -1,9 +1,11 @@
 """What one prompt brings: the events of its own turn, and the turn as a whole."""
 
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 from ostler.client.events import SessionEvent
 from ostler.wire.events import (
+    ClientCall,
     ErrorRaised,
     FileChanged,
     ItemCompleted,
@@ -27,6 +29,8 @@ Answers = Sequence[Sequence[str] | str] | None
 """One answer for each question, several where several may be chosen; None declines."""
 Reply = Callable[[QuestionData], Answers]
 AsyncReply = Callable[[QuestionData], Answers | Awaitable[Answers]]
+Handlers = Mapping[str, Callable[[dict[str, Any]], Any]]
+"""What answers calls of the client's tools, by their names: takes the input, gives a text or what JSON can say."""
 _TAKEN_BACK = "The prompt was taken back from the queue before its turn began."
 
 
@@ -136,3 +140,31 @@ async def async_answered(reply: AsyncReply, asked: QuestionData) -> Answers:
     """What was answered, now or later."""
     answers = reply(asked)
     return await answers if isinstance(answers, Awaitable) else answers
+
+
+class Returned(NamedTuple):
+    """What a tool of the client gave, or why it failed."""
+
+    result: Any
+    error: str | None = None
+
+
+def returned(handlers: Handlers, call: ClientCall) -> Returned:
+    """What was returned."""
+    try:
+        return Returned(_shown(handlers[call.name](call.input)))
+    except Exception as error:  # noqa: BLE001  the edge of a tool: the model hears why it failed
+        return Returned(None, f"{type(error).__name__}: {error}")
+
+
+async def async_returned(handlers: Handlers, call: ClientCall) -> Returned:
+    """What was returned, now or later."""
+    try:
+        result = handlers[call.name](call.input)
+        return Returned(_shown(await result if isinstance(result, Awaitable) else result))
+    except Exception as error:  # noqa: BLE001  the edge of a tool: the model hears why it failed
+        return Returned(None, f"{type(error).__name__}: {error}")
+
+
+def _shown(result: Any) -> Any:
+    return "" if result is None else result

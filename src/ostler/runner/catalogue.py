@@ -119,6 +119,7 @@ class Catalogue:
             models=offer.models or info.models,
             limits=info.limits,
             tools=info.tools,
+            client_tools=info.client_tools,
             continues_turns=info.continues_turns,
             commands=self._commands.get(info.id),
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",

@@ -320,6 +320,10 @@ def _check_settings(info: Info, spec: AgentSpec) -> None:
     if unknown := [name[:50] for name in spec.tools or () if name not in info.tools]:
         known = f"has {', '.join(info.tools)}" if info.tools else "decides itself which tools it has"
         errors["tools"] = [f"{', '.join(map(repr, unknown))} cannot be chosen: agent '{info.id}' {known}"]
+    if spec.client_tools and not info.client_tools:
+        errors["clientTools"] = [f"cannot be given to agent '{info.id}'"]
+    elif taken := [tool.name for tool in spec.client_tools if tool.name in info.tools]:
+        errors["clientTools"] = [f"agent '{info.id}' has {', '.join(map(repr, taken))} itself"]
     if errors:
         reasons = "; ".join(f"{field}: {reasons[0]}" for field, reasons in errors.items())
         raise Unprocessable(reason=f"{reasons}. Leave it out, or choose another agent.", errors=errors)

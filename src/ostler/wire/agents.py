@@ -106,6 +106,8 @@ class Agent(Answer, frozen=True, kw_only=True):
     """Settings of the model that it obeys; others are refused where a client can give them."""
     tools: tuple[str, ...] = ()
     """The tools that a client may choose from; of an agent that decides itself, none."""
+    client_tools: bool = False
+    """Whether a client can give it tools that the client answers itself."""
     continues_turns: bool = False
     """Whether a new process goes on with a turn in which its process died; without, such a turn ends."""
     commands: tuple[Command, ...] | None = None

@@ -166,6 +166,13 @@ class Question(Wire, frozen=True, kw_only=True):
     header: str | None = None
 
 
+class ClientCall(Wire, frozen=True, kw_only=True):
+    """The model calls a tool that the client has."""
+
+    name: str
+    input: dict[str, Any]
+
+
 class QuestionData(Wire, frozen=True, kw_only=True):
     """A question ask; prompt, options and response show its first question."""
 
@@ -179,6 +186,8 @@ class QuestionData(Wire, frozen=True, kw_only=True):
     item_id: str | None = None
     message: str | None = None
     """Why it was declined; reaches the agent."""
+    call: ClientCall | None = None
+    """The tool of the client that is called; the answer is its result."""
     metadata: dict[str, Any] | None = None
 
 

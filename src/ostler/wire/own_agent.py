@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ostler.wire.providers import McpServer
+from ostler.wire.providers import ClientTool, McpServer
 
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -48,6 +48,8 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     """All tools that the model may have; None for every one."""
+    client_tools: tuple[ClientTool, ...] = ()
+    """Those that the client answers, as asks."""
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     heard: tuple[str, ...] = ()
     """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""
@@ -96,7 +98,7 @@ class Reply(ToAgent, frozen=True, kw_only=True, tag="reply"):
 
 
 class Answered(ToAgent, frozen=True, kw_only=True, tag="answer"):
-    """What was answered to a question; None if the person declined."""
+    """What was answered to a question or a call; None if the person declined, or the client failed."""
 
     id: str
     answers: tuple[str, ...] | None
@@ -220,6 +222,15 @@ class PlanAsk(FromAgent, frozen=True, kw_only=True, tag="plan"):
     plan: str
 
 
+class ClientCalled(FromAgent, frozen=True, kw_only=True, tag="client_call"):
+    """The model calls a tool of the client."""
+
+    id: str
+    tool: str
+    name: str
+    input: msgspec.Raw
+
+
 class ModeChanged(FromAgent, frozen=True, kw_only=True, tag="mode"):
     """It works in another mode from now on."""
 
@@ -293,6 +304,7 @@ AnyFromAgent = (
     | PermissionAsk
     | QuestionAsk
     | PlanAsk
+    | ClientCalled
     | ModeChanged
     | ModelChosen
     | Planned

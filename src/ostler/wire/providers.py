@@ -1,10 +1,10 @@
-"""What a session may bring along for its agent: a model provider and MCP servers."""
+"""What a session may bring along for its agent: a model provider, MCP servers, and tools of its client."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ostler.wire.struct import Request
+from ostler.wire.struct import Body, Request
 from ostler.wire.texts import BY_SERVER, Variables, WebAddress
 
 ProviderType = Literal["anthropic", "openai", "gemini"]
@@ -37,3 +37,13 @@ class HttpMcpServer(Request, frozen=True, kw_only=True, tag_field="type", tag="h
 
 McpServer = StdioMcpServer | HttpMcpServer
 McpServers = Annotated[dict[str, McpServer], BY_SERVER]
+
+
+class ClientTool(Body, frozen=True, kw_only=True):
+    """A tool that the client has: a call of it is an ask, which the client answers with the result."""
+
+    name: Annotated[str, msgspec.Meta(extra_json_schema={"pattern": "^[A-Za-z][A-Za-z0-9_-]{0,63}$"})]
+    description: str
+    """What it does and when to use it; the model reads this."""
+    input_schema: dict[str, Any] = msgspec.field(default_factory=dict)
+    """What it takes, as a JSON Schema of an object."""

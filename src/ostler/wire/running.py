@@ -8,7 +8,7 @@ from ostler.wire.events import EVENTS, EventSource, PermissionData, PermissionMo
 from ostler.wire.grants import Grant
 from ostler.wire.items import Item, StderrOutput
 from ostler.wire.parts import PromptPart
-from ostler.wire.providers import McpServer, Provider
+from ostler.wire.providers import ClientTool, McpServer, Provider
 from ostler.wire.sessions import ProcessInfo, TurnLimits
 
 if TYPE_CHECKING:
@@ -98,6 +98,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     """All tools that its model may have; None for those that it has by itself."""
+    client_tools: tuple[ClientTool, ...] = ()
+    """Those that the session's client answers."""
     resume: str | None = None
     """The native session id to go on with."""
     turn_timeout_seconds: float | None = None

@@ -7,7 +7,7 @@ import msgspec
 from ostler.wire.events import PermissionData, PermissionMode, QuestionData, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart, PromptPart
-from ostler.wire.providers import McpServers
+from ostler.wire.providers import ClientTool, McpServers
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.struct import Answer, Body, Wire
 from ostler.wire.tasks import (
@@ -72,6 +72,9 @@ class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
     """How freely the model chooses its words; for an agent that obeys it (`limits` in the catalogue)."""
     tools: tuple[str, ...] | None = None
     """The only tools that the model may have; for an agent that lets you choose (`tools` in the catalogue)."""
+    client_tools: tuple[ClientTool, ...] = ()
+    """Tools of the client's own, which it answers as asks; for an agent that takes them (`clientTools` in the
+    catalogue). `tools` does not touch them."""
     permission_mode: PermissionMode = "default"
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
@@ -421,9 +424,11 @@ class ReplyPermission(Body, frozen=True, kw_only=True):
 
 
 class ReplyQuestion(Body, frozen=True, kw_only=True):
-    """For each question the chosen option labels or free text."""
+    """For each question the chosen option labels or free text; for a call of a client's tool its result."""
 
-    answers: tuple[tuple[str, ...], ...]
+    answers: tuple[tuple[str, ...], ...] = ()
+    result: Any = None
+    """What the tool gives: a text, or anything else as JSON. If it failed, reject the ask with a message."""
 
 
 class RejectQuestion(Body, frozen=True, kw_only=True):

@@ -1,13 +1,15 @@
 """Tools that others bring: they come with a JSON schema, and what they take is passed on as the model wrote it."""
 
+from collections.abc import Iterable
 from typing import Any
 
 import msgspec
 
 from ostler.agent.models.asking import ToolSpec
 from ostler.agent.tools.shell import Printed
-from ostler.agent.tools.tool import Input, Tool
+from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 from ostler.agent.workspace import ToolFailed
+from ostler.wire.providers import ClientTool
 
 
 class Arguments(Input, frozen=True, kw_only=True):
@@ -38,6 +40,25 @@ class ForeignTool(Tool[Arguments], frozen=True, kw_only=True):
     def shown(self, given: Arguments) -> msgspec.Raw:
         """The input, for people who are asked."""
         return given.json
+
+
+def client_tools(declared: Iterable[ClientTool]) -> dict[str, ForeignTool]:
+    """Those that the client of the session has: it says itself what may be done, so nobody else is asked."""
+    return {
+        tool.name: ForeignTool(
+            name=tool.name,
+            description=tool.description,
+            schema=tool.input_schema,
+            input=Arguments,
+            run=_by_client,
+            is_alone=lambda _: True,
+        )
+        for tool in declared
+    }
+
+
+async def _by_client(given: Arguments, context: CallContext) -> Output:
+    return Output(text=shortened(await context.people.result(given.json)))
 
 
 def shortened(text: str) -> str:

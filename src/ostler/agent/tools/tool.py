@@ -38,6 +38,9 @@ class People(Protocol):
     async def approve(self, plan: str) -> str | None:
         """None if they want the plan to be carried out; otherwise what they say about it."""
 
+    async def result(self, given: msgspec.Raw) -> str:
+        """What the client's tool of this call gives. Raises ToolFailed."""
+
 
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """All that a tool may use in one call."""

@@ -30,6 +30,7 @@ INFO = Info(
     capabilities=all_but("shared_process"),
     limits=("maxTurns", "maxTokens", "temperature"),
     tools=TOOLS,
+    client_tools=True,
     continues_turns=True,
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),

@@ -4,12 +4,14 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, assert_never
 
 import msgspec
+from msgspec.structs import replace
 
 from ostler import __version__
 from ostler.agents import say
 from ostler.agents.adapter import Output, Ready, Send, TurnDone, Unreadable
 from ostler.agents.asks import approves, asked, is_plan, permission_asked, plan_asked, wishes
 from ostler.wire.events import (
+    ClientCall,
     ErrorData,
     PermissionData,
     Question,
@@ -25,6 +27,7 @@ from ostler.wire.own_agent import (
     AnyFromAgent,
     AnyToAgent,
     Api,
+    ClientCalled,
     Done,
     Failed,
     FileChange,
@@ -163,6 +166,7 @@ def _start(spec: AgentSpec) -> Start:
         max_tokens=spec.limits.max_tokens,
         temperature=spec.temperature,
         tools=spec.tools,
+        client_tools=spec.client_tools,
         mcp_servers=spec.mcp_servers,
         heard=spec.continues.heard if spec.continues is not None else (),
         begun=tuple(item.native_item_id or "" for item in spec.continues.items) if spec.continues is not None else (),
@@ -289,6 +293,18 @@ def _plan(state: OstlerTranslator, frame: PlanAsk) -> Sequence[Output]:
     return (Draft("question.requested", plan_asked(f"que_{frame.id}", frame.plan, _item(frame.tool))),)
 
 
+def _client_called(_: OstlerTranslator, frame: ClientCalled) -> Sequence[Output]:
+    call = ClientCall(name=frame.name, input=msgspec.json.decode(frame.input))
+    question = Question(
+        question=f"The tool '{frame.name}' is called; answer with its result.",
+        options=(),
+        multi_select=False,
+        free_text=True,
+    )
+    ask = replace(asked(f"que_{frame.id}", (question,), _item(frame.tool)), call=call)
+    return (Draft("question.requested", ask),)
+
+
 def _mode(_: OstlerTranslator, frame: ModeChanged) -> Sequence[Output]:
     return (Draft("session.info", SessionInfoData(mode=frame.mode)),)
 
@@ -339,6 +355,7 @@ HANDLERS: dict[type[FromAgent], Callable[[OstlerTranslator, Any], Sequence[Outpu
     PermissionAsk: _permission,
     QuestionAsk: _question,
     PlanAsk: _plan,
+    ClientCalled: _client_called,
     ModeChanged: _mode,
     ModelChosen: _model,
     Planned: _planned,

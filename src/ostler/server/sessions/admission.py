@@ -1,9 +1,10 @@
 """What a session may bring along: names that are names, and variables that load nothing into other programs."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import suppress
 from fnmatch import fnmatchcase
+from typing import NoReturn
 
 import msgspec
 
@@ -11,7 +12,7 @@ from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
-from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
+from ostler.wire.providers import ClientTool, HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, CreateSession
 from ostler.wire.texts import (
     CHOICE,
@@ -30,6 +31,8 @@ _CHOICE = re.compile(CHOICE)
 _SERVER = re.compile(SERVER)
 _LINE = re.compile(LINE)
 _TOKEN = re.compile(TOKEN)
+_CLIENT_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_MOST_CLIENT_TOOLS, _LARGEST_CLIENT_TOOL = 64, 32 * 2**10
 _CHOICES = ("model", "variant", "mode")
 _REFUSED = (
     *("PATH", "HOME", "SHELL", "IFS", "ENV", "TMPDIR", "USER", "LOGNAME", "EDITOR", "VISUAL", "PAGER", "BROWSER"),
@@ -152,6 +155,31 @@ def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcpServ
             _refuse_name(field, name)
         if isinstance(server, StdioMcpServer):
             check_variables(f"{field}.{name}.env", server.env)
+
+
+def check_client_tools(tools: Sequence[ClientTool]) -> None:
+    """Raise for tools of a client that no model could be offered."""
+    names = [tool.name for tool in tools]
+    if len(tools) > _MOST_CLIENT_TOOLS:
+        _refuse("clientTools", f"are {len(tools)}, and a session has {_MOST_CLIENT_TOOLS} at most")
+    for number, tool in enumerate(tools):
+        field = f"clientTools[{number}]"
+        if not _CLIENT_TOOL.fullmatch(tool.name) or "__" in tool.name:
+            _refuse(
+                f"{field}.name", f"{tool.name[:80]!r} must be of A-Z a-z 0-9 _ -, begin with a letter, have no '__'"
+            )
+        if tool.name in names[:number]:
+            _refuse(f"{field}.name", f"'{tool.name}' is there twice")
+        if not tool.description.strip():
+            _refuse(f"{field}.description", "must say what the tool does")
+        if tool.input_schema.get("type", "object") != "object":
+            _refuse(f"{field}.inputSchema", "must be a JSON Schema of an object")
+        if len(msgspec.json.encode(tool)) > _LARGEST_CLIENT_TOOL:
+            _refuse(field, f"is larger than {_LARGEST_CLIENT_TOOL // 2**10} KiB")
+
+
+def _refuse(field: str, reason: str) -> NoReturn:
+    raise Unprocessable(reason=f"{field} {reason}.", errors={field: [reason]})
 
 
 def _refuse_name(field: str, value: str) -> None:

@@ -10,6 +10,7 @@ from ostler.server.sessions import drafts
 from ostler.server.sessions.admission import (
     Admission,
     check_choices,
+    check_client_tools,
     check_credential,
     check_labels,
     check_ranges,
@@ -52,6 +53,7 @@ def new_session(
     check_choices(wanted)
     check_ranges(wanted)
     check_servers(wanted.mcp_servers)
+    check_client_tools(wanted.client_tools)
     check_labels(wanted.labels)
     check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
     if wanted.instructions is None:
@@ -107,6 +109,7 @@ def _spec_of(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | 
         limits=wanted.limits,
         temperature=wanted.temperature,
         tools=wanted.tools,
+        client_tools=wanted.client_tools,
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
@@ -228,6 +231,7 @@ def agent_spec(
         limits=spec.limits,
         temperature=spec.temperature,
         tools=spec.tools,
+        client_tools=spec.client_tools,
         resume=resume,
         turn_timeout_seconds=spec.turn_timeout_seconds,
         provider=spec.provider,

@@ -56,6 +56,7 @@ def spec_for(session: SessionCore, wanted: SessionHandoffData, provider: Provide
         limits=TurnLimits(),
         temperature=None,
         tools=None,
+        client_tools=(),
         provider=provider or now.provider,
         next_provider=None,
         task=replace(now.task, agent_version=None) if now.task is not None else None,

@@ -1,7 +1,8 @@
 """The inbox: what waits for a human, and the answers."""
 
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
+import msgspec
 from litestar import get, post
 from litestar.params import Parameter
 
@@ -50,9 +51,14 @@ async def reply_permission(
 async def answer_question(
     session: str, question_id: str, services: Services, project: str, data: ReplyQuestion
 ) -> AskView:
-    """Answer a question."""
+    """Answer a question, or a call of a tool of the client's own."""
     live = await services.sessions.registry.live(project, session)
-    return shown_as(AskView, await live.asks.answer_question(question_id, data.answers, None))
+    answers = data.answers if data.result is None else ((_text_of(data.result),),)
+    return shown_as(AskView, await live.asks.answer_question(question_id, answers, None))
+
+
+def _text_of(result: Any) -> str:
+    return result if isinstance(result, str) else msgspec.json.encode(result).decode()
 
 
 @post(
