@@ -2,8 +2,14 @@
 
 import os
 import signal
+import subprocess
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from socket import create_connection, socket
+
+import pytest
 
 from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import Noted, PermissionAsk, Reply, ToolBegun
@@ -28,6 +34,24 @@ def environ() -> str:
     import os
     return " ".join(sorted(os.environ))
 server.run()
+"""
+
+
+GROWING = """
+import sys
+from mcp.server import MCPServer
+from mcp.server.mcpserver import Context
+server = MCPServer("growing")
+@server.tool()
+def shout(text: str) -> str:
+    return "SHOUT:" + text.upper()
+@server.tool()
+async def learn(ctx: Context) -> str:
+    server.add_tool(lambda text: "hush " + text, name="whisper", description="Say it quietly.")
+    server.remove_tool("shout")
+    await ctx.session.send_tool_list_changed()
+    return "learned"
+server.run("streamable-http", port=int(sys.argv[1]))
 """
 
 
@@ -101,3 +125,34 @@ def test_a_call_that_was_cut_off_is_not_made_again(tmp_path: Path, model: Script
     [(answer, failed)] = results(frames)
     assert ("cut off" in answer, failed, mark.read_text(), text(frames)) == (True, True, "called ", "Went on.")
     assert "mcp" not in notices(frames)
+
+
+@contextmanager
+def growing_server() -> Iterator[HttpMcpServer]:
+    """A server of the official SDK over HTTP, whose tools change."""
+    with socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        port = taken.getsockname()[1]
+    with subprocess.Popen([sys.executable, "-I", "-c", GROWING, str(port)], stderr=subprocess.DEVNULL) as process:
+        wait_until(lambda: _listens(port), what="the server listens")
+        yield HttpMcpServer(url=f"http://127.0.0.1:{port}/mcp")
+        process.kill()
+
+
+def _listens(port: int) -> bool:
+    with suppress(OSError), create_connection(("127.0.0.1", port)):
+        return True
+    return False
+
+
+@pytest.mark.lane("agents")
+def test_tools_that_a_server_over_http_changes_are_those_of_the_next_turn(tmp_path: Path, model: ScriptedModel) -> None:
+    with growing_server() as server, agent(tmp_path, model, mcp_servers={"growing": server}) as running:
+        first = running.turn('tool shout {"text": "quiet"}', "tool learn {}", "say Done.")
+        second = running.turn('tool whisper {"text": "now"}', "say Done.")
+    assert [answer for answer, _ in results(first)] == ["SHOUT:QUIET", "learned"]
+    assert [answer for answer, _ in results(second)] == ["hush now"]
+    offered = [[tool["function"]["name"] for tool in body["tools"]] for body in asked(model)]
+    served = [[name for name in names if name.startswith("growing__")] for names in offered]
+    before, after = ["growing__learn", "growing__shout"], ["growing__learn", "growing__whisper"]
+    assert served == [before, before, before, after, after]

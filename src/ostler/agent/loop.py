@@ -79,6 +79,8 @@ class Loop:
         self._workspace = workspace
         self._gate = gate or Gate(start, inbox)
         self._tools = chosen(start.tools, plans=gate is None and self._gate.plans) | client_tools(start.client_tools)
+        self._served: set[str] = set()
+        """Those of the MCP servers."""
         self._specs: tuple[ToolSpec, ...] = ()
         self._room = asyncio.Semaphore(_MOST_SUB_AGENTS)
         self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ), self._delegate)
@@ -113,11 +115,14 @@ class Loop:
         self.end("completed", reason)
 
     async def _offer(self) -> None:
-        """The tools that the model has: all requests of this process begin with them."""
-        if not self._specs:
-            if self._servers is not None:
-                self._tools |= await self._servers.tools()
-            self._specs = tuple(self._tools[name].spec() for name in sorted(self._tools))
+        """The tools that the model has: all requests of this turn begin with them."""
+        if self._servers is not None:
+            served = await self._servers.tools()
+            for name in self._served.difference(served):
+                del self._tools[name]
+            self._tools |= served
+            self._served = set(served)
+        self._specs = tuple(self._tools[name].spec() for name in sorted(self._tools))
 
     def _begin(self, prompt: Prompted) -> Left:
         if self._start.heard or self._start.begun:

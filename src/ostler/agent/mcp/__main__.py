@@ -4,6 +4,7 @@ import asyncio
 import base64
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -13,11 +14,12 @@ from mcp import Client, StdioServerParameters, stdio_client
 from mcp.client.streamable_http import streamable_http_client
 from mcp.types import CallToolResult, EmbeddedResource, ImageContent, ResourceLink, TextContent, TextResourceContents
 
-from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Called, Dropped, Offer, Offered, Wanted
+from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Asked, Called, Dropped, Offer, Offered, Wanted
 from ostler.wire.own_agent import Image
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 
 _START_SECONDS = 30.0
+_LIST_SECONDS = 5.0
 _CALL_SECONDS = 600.0
 _LONGEST_LINE = 2**28
 _decoder: msgspec.json.Decoder[AnyToHelper] = msgspec.json.Decoder(AnyToHelper)
@@ -30,6 +32,7 @@ class Server:
         self._name = name
         self._client = Client(_transport(wanted, environ), read_timeout_seconds=_CALL_SECONDS)
         self._opened: asyncio.Future[list[Offer]] = asyncio.get_running_loop().create_future()
+        self._is_listed = False
         self._task = asyncio.create_task(self._keep())
 
     async def _keep(self) -> None:
@@ -55,8 +58,13 @@ class Server:
                 return offers
 
     async def offers(self) -> list[Offer]:
-        """Its tools; raises whatever is wrong with it."""
-        return await asyncio.wait_for(asyncio.shield(self._opened), _START_SECONDS)
+        """Its tools as they are now; raises whatever is wrong with a server that could not be opened."""
+        known = await asyncio.wait_for(asyncio.shield(self._opened), _START_SECONDS)
+        if self._is_listed:
+            with suppress(Exception):  # then a call says what is wrong, and the model keeps its tools
+                known[:] = await asyncio.wait_for(self._offers(), _LIST_SECONDS)
+        self._is_listed = True
+        return known
 
     async def call(self, call: Called) -> Answered:
         """Call a tool of it."""
@@ -118,6 +126,7 @@ class Helper:
     def __init__(self, servers: dict[str, Server]) -> None:
         self._servers = servers
         self._calls: dict[str, asyncio.Task[None]] = {}
+        self._listing: asyncio.Task[None] | None = None
 
     async def offer(self) -> None:
         """Tell which tools there are."""
@@ -138,6 +147,8 @@ class Helper:
                 self._calls[call.id] = asyncio.create_task(self._answer(call))
             case Dropped(id=call_id) if call_id in self._calls:
                 self._calls.pop(call_id).cancel()
+            case Asked():
+                self._listing = asyncio.create_task(self.offer())
             case _:
                 pass
 

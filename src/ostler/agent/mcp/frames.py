@@ -35,7 +35,11 @@ class Dropped(ToHelper, frozen=True, kw_only=True, tag="drop"):
     id: str
 
 
-AnyToHelper = Wanted | Called | Dropped
+class Asked(ToHelper, frozen=True, kw_only=True, tag="list"):
+    """Which tools are there now?"""
+
+
+AnyToHelper = Wanted | Called | Dropped | Asked
 
 
 class Offer(msgspec.Struct, frozen=True, kw_only=True):
@@ -52,7 +56,7 @@ class FromHelper(msgspec.Struct, frozen=True, kw_only=True, tag_field="type"):
 
 
 class Offered(FromHelper, frozen=True, kw_only=True, tag="tools"):
-    """All servers have answered, or failed; said once."""
+    """All servers have answered, or failed; said at the start, and when it is asked for."""
 
     offers: tuple[Offer, ...]
     failed: dict[str, str]

@@ -12,7 +12,7 @@ from typing import TypeVar
 import msgspec
 
 from ostler.agent.channel import write
-from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Called, Dropped, Offer, Offered, Wanted
+from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Asked, Called, Dropped, Offer, Offered, Wanted
 from ostler.agent.tools.foreign import Arguments, ForeignTool, shortened
 from ostler.agent.tools.tool import CallContext, Output
 from ostler.agent.workspace import ToolFailed
@@ -36,6 +36,7 @@ class Helper:
 
     def __init__(self, process: asyncio.subprocess.Process) -> None:
         self._process = process
+        self._was_asked = False
         self._answers: dict[str, asyncio.Future[Answered]] = {}
         self._offered: asyncio.Future[Offered] = asyncio.get_running_loop().create_future()
         self._reading = asyncio.create_task(self._read())
@@ -63,6 +64,16 @@ class Helper:
     async def offered(self) -> Offered:
         """What the servers have. Raises ToolFailed."""
         return await asyncio.shield(self._offered)
+
+    async def offered_now(self) -> Offered:
+        """The same, asked anew if it has been told before. Raises ToolFailed."""
+        if self._offered.done() and self._was_asked:
+            self._offered = asyncio.get_running_loop().create_future()
+            self.send(Asked())
+        self._was_asked = True
+        if self.has_ended:
+            raise ToolFailed(_GONE)
+        return await self.offered()
 
     async def call(self, server: str, tool: str, arguments: msgspec.Raw) -> Answered:
         """Call a tool. Raises ToolFailed if the helper ends before it has answered."""
@@ -104,7 +115,7 @@ class Helper:
 
     def _take(self, line: bytes) -> None:
         match _decoder.decode(line):
-            case Offered() as offered:
+            case Offered() as offered if not self._offered.done():
                 self._offered.set_result(offered)
             case Answered() as answered if (waiting := self._answers.get(answered.id)) and not waiting.done():
                 waiting.set_result(answered)
@@ -131,6 +142,7 @@ class Servers:
         """`environ` is that of commands, without the keys of the agent."""
         self._wanted = Wanted(servers=dict(wanted), environ=dict(environ))
         self._environ = environ
+        self._failed: dict[str, str] = {}
         self._starting: asyncio.Task[Helper] | None = None
 
     def start(self) -> None:
@@ -139,16 +151,17 @@ class Servers:
             self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
 
     async def tools(self) -> dict[str, ForeignTool]:
-        """What the servers that work have; people hear of the others."""
+        """What the servers that work have now; people hear of the others."""
         if self._starting is None:
             return {}
         try:
-            offered = await (await self._helper()).offered()
+            offered = await (await self._helper()).offered_now()
         except ToolFailed:
             write(Noted(message="The MCP servers cannot be used: their helper has ended.", code="mcp"))
             return {}
-        for name, why in sorted(offered.failed.items()):
+        for name, why in sorted(offered.failed.items() - self._failed.items()):
             write(Noted(message=f"The MCP server '{name}' cannot be used: {why}.", code="mcp"))
+        self._failed = offered.failed
         tools = (self._tool(offer) for offer in offered.offers)
         return {tool.name: tool for tool in tools}
 
