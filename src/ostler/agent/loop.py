@@ -79,7 +79,7 @@ class Loop:
         self._workspace = workspace
         self._gate = gate or Gate(start, inbox)
         self._tools = chosen(start.tools, plans=gate is None and self._gate.plans) | client_tools(start.client_tools)
-        self._served: set[str] = set()
+        self._of_servers: set[str] = set()
         """Those of the MCP servers."""
         self._specs: tuple[ToolSpec, ...] = ()
         self._room = asyncio.Semaphore(_MOST_SUB_AGENTS)
@@ -117,11 +117,11 @@ class Loop:
     async def _offer(self) -> None:
         """The tools that the model has: all requests of this turn begin with them."""
         if self._servers is not None:
-            served = await self._servers.tools()
-            for name in self._served.difference(served):
+            offered = await self._servers.tools()
+            for name in self._of_servers.difference(offered):
                 del self._tools[name]
-            self._tools |= served
-            self._served = set(served)
+            self._tools |= offered
+            self._of_servers = set(offered)
         self._specs = tuple(self._tools[name].spec() for name in sorted(self._tools))
 
     def _begin(self, prompt: Prompted) -> Left:
