@@ -8,10 +8,9 @@ from typing import Any
 from ostler.agents import ADAPTERS
 from ostler.cli import root
 from ostler.server.api.app import build_openapi
-from tools.reference.agents import agent_table, matrix_page
+from tools.reference.agents import matrix_page
 from tools.reference.cli import cli_page
 from tools.reference.http_api import http_page
-from tools.reference.markdown import between_markers
 from tools.reference.status import requirements, status_page
 from tools.reference.tables import errors_page, settings_page
 from tools.reference.typescript import operations_table
@@ -24,7 +23,6 @@ ROOT = Path(__file__).resolve().parent.parent
 def outputs() -> dict[str, str]:
     """Every generated file by its path from the root; the same code always gives the same text."""
     openapi = build_openapi()
-    readme = (ROOT / "README.md").read_text()
     return {
         "schema/wire.json": _json(wire_schema()),
         "schema/openapi.json": _json(openapi),
@@ -37,7 +35,6 @@ def outputs() -> dict[str, str]:
         "docs/reference/status.md": status_page(requirements(ROOT / "tests" / "requirements.toml")),
         "src/ostler/client/sync.py": sync_client(ROOT / "src/ostler/client/aio.py"),
         "sdk/typescript/src/operations.ts": operations_table(openapi),
-        "README.md": between_markers(readme, "agents", agent_table(ADAPTERS)),
     }
 
 

@@ -92,6 +92,7 @@ PLACES: dict[str, str] = {
     "tests/store/test_postgres_versions.py": "cluster",
     "tests/tasks": "work",
     "tests/tasks/test_orders.py": "fast",
+    "tests/tasks/test_own_folder.py": "fast",
     "tests/tasks/test_real_engine.py": "fast",
     "tests/tasks/test_tasks.py": "fast",
     "tests/tls": "cluster",

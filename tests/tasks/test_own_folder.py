@@ -10,6 +10,8 @@ from tests.support.ordering import Json, say, settled
 from tests.support.patience import wait_until
 from tests.support.places import git, make_repository
 
+_WORK = pytest.mark.lane("work")
+
 
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
@@ -38,6 +40,7 @@ def standing(project: Path) -> tuple[str, ...]:
     return tuple(git(project, *words) for words in asked)
 
 
+@_WORK
 def test_a_checkout_of_ones_own_has_review_comments_and_a_diff_for_each_turn(api: httpx.Client, project: Path) -> None:
     (project / "README.md").write_text("Mine, before\n")
     (project / "staged.txt").write_text("staged\n")
@@ -67,6 +70,7 @@ def test_a_checkout_of_ones_own_has_review_comments_and_a_diff_for_each_turn(api
     assert (project / "src" / "new.py").read_text() == "one"
 
 
+@_WORK
 def test_files_of_ones_own_are_never_made_what_they_were_as_a_whole(api: httpx.Client, project: Path) -> None:
     session = own_session(api, project)
     say(api, session, "mock: write a.txt a")
@@ -77,6 +81,7 @@ def test_files_of_ones_own_are_never_made_what_they_were_as_a_whole(api: httpx.C
     assert (project / "a.txt").read_text() == "a"
 
 
+@_WORK
 def test_a_folder_without_git_says_what_is_missing(api: httpx.Client, tmp_path: Path) -> None:
     session = api.post("/sessions", json={"agent": "mock", "cwd": str(tmp_path)}).json()["id"]
     problem = assert_problem(api.get(f"/sessions/{session}/diff"), "no_workspace")
@@ -85,6 +90,7 @@ def test_a_folder_without_git_says_what_is_missing(api: httpx.Client, tmp_path: 
     assert "it is not below a git checkout" in assert_problem(refused, "unprocessable")["detail"]
 
 
+@_WORK
 def test_a_turn_is_taken_back_and_what_a_person_changed_stays(api: httpx.Client, project: Path) -> None:
     session = own_session(api, project)
     (project / "README.md").write_text("Mine\n")
@@ -103,6 +109,7 @@ def test_a_turn_is_taken_back_and_what_a_person_changed_stays(api: httpx.Client,
     assert (again.json()["paths"], (project / "made.txt").exists()) == (["made.txt"], False)
 
 
+@_WORK
 def test_lines_that_were_changed_since_are_not_taken_back(api: httpx.Client, project: Path) -> None:
     session = own_session(api, project)
     say(api, session, "mock: edit src/main.py one -> 1", "mock: write a.txt a")
@@ -112,6 +119,7 @@ def test_lines_that_were_changed_since_are_not_taken_back(api: httpx.Client, pro
     assert (project / "a.txt").exists()
 
 
+@_WORK
 def test_a_turn_is_taken_back_when_the_session_is_over(api: httpx.Client, project: Path) -> None:
     session = own_session(api, project)
     say(api, session, "mock: edit src/main.py one -> 1")
@@ -123,3 +131,146 @@ def test_a_turn_is_taken_back_when_the_session_is_over(api: httpx.Client, projec
     assert "one" in (project / "src" / "main.py").read_text()
     again = api.post(f"/sessions/{session}/undo", json={"turn": 1})
     assert again.json()["paths"] == [], again.text
+
+
+def committed(project: Path) -> tuple[str, str]:
+    """What the last commit says, and which files it changed."""
+    message = git(project, "log", "-1", "--format=%s")
+    return message.strip(), git(project, "show", "--name-only", "--format=", "HEAD").strip()
+
+
+def test_an_edit_is_reviewed_commented_undone_and_committed_and_what_the_person_did_stays_theirs(
+    api: httpx.Client, project: Path
+) -> None:
+    (project / "README.md").write_text("Mine, not staged\n")
+    (project / "staged.txt").write_text("mine, staged\n")
+    git(project, "add", "staged.txt")
+    session = own_session(api, project)
+    during = "mock: run echo mine > during.txt"  # as a person would while the turn is under way
+    say(api, session, "mock: edit src/main.py one -> 1", during, "mock: edit src/old.py line 3 -> three")
+    comment = {"path": "src/main.py", "startLine": 1, "text": "Keep this one"}
+    assert api.post(f"/sessions/{session}/comments", json=comment).status_code == 201
+    assert api.post(f"/sessions/{session}/comments/send").is_success
+    settled(api, session, turn=2)
+    say(api, session, "mock: write src/wrong.py no")
+    assert api.post(f"/sessions/{session}/undo", json={"turn": 3}).json()["paths"] == ["src/wrong.py"]
+    (project / "src" / "old.py").write_text((project / "src" / "old.py").read_text().replace("line 30", "mine 30"))
+    plan = api.get(f"/sessions/{session}/delivery").json()
+    assert (plan["mode"], plan["paths"], plan["left"]) == (
+        "commit",
+        ["src/main.py", "src/old.py"],
+        ["during.txt"],
+    )
+    done = api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "message": "Mend the numbers"})
+    assert done.is_success, done.text
+    assert done.json()["commit"] == git(project, "rev-parse", "HEAD").strip()
+    assert committed(project) == ("Mend the numbers", "src/main.py\nsrc/old.py")
+    status = git(project, "status", "--porcelain").splitlines()
+    assert sorted(status) == [" M src/old.py", "?? during.txt", "A  staged.txt", "M README.md"]
+    assert "mine 30" in git(project, "diff", "src/old.py")
+    assert "three" not in git(project, "diff", "src/old.py")
+    again = api.post(f"/sessions/{session}/deliver", json={"mode": "commit"})
+    assert_problem(again, "nothing_to_deliver")
+
+
+@_WORK
+def test_later_turns_are_committed_on_what_was_committed_meanwhile(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    for number, edit in enumerate(("one -> 1", "1 -> 11"), start=1):
+        say(api, session, f"mock: edit src/main.py {edit}")
+        done = api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "title": f"Part {number}"})
+        assert done.is_success, done.text
+        assert committed(project) == (f"Part {number}", "src/main.py")
+    (project / "mine.txt").write_text("mine\n")
+    git(project, "add", "mine.txt")
+    git(project, "commit", "-qm", "mine")
+    say(api, session, "mock: write src/new.py new")
+    assert api.post(f"/sessions/{session}/deliver", json={"mode": "commit"}).is_success
+    assert committed(project)[1] == "src/new.py"
+    assert git(project, "status", "--porcelain") == ""
+
+
+@_WORK
+def test_files_that_were_chosen_are_committed_and_others_are_named(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: write a.txt a", "mock: run echo b > b.txt")
+    odd = api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "paths": ["b.txt", "README.md"]})
+    assert "no turn of the agent changed README.md" in assert_problem(odd, "invalid_request", field="paths")["detail"]
+    assert api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "paths": ["b.txt"]}).is_success
+    assert committed(project)[1] == "b.txt"
+    assert git(project, "status", "--porcelain").strip() == "?? a.txt"
+
+
+@_WORK
+def test_lines_of_a_person_that_are_not_committed_are_never_committed(api: httpx.Client, project: Path) -> None:
+    (project / "src" / "main.py").write_text("print('mine')\n")
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/main.py mine -> both", "mock: write a.txt a")
+    before = standing(project)
+    refused = api.post(f"/sessions/{session}/deliver", json={"mode": "commit"})
+    assert "src/main.py" in assert_problem(refused, "unprocessable", field="paths")["detail"]
+    assert standing(project) == before
+    (project / ".git" / "index.lock").touch()
+    locked = api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "paths": ["a.txt"]})
+    assert "Try again when it is gone" in assert_problem(locked, "unprocessable")["detail"]
+    (project / ".git" / "index.lock").unlink()
+    assert api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "paths": ["a.txt"]}).is_success
+
+
+@_WORK
+def test_a_branch_of_the_agents_files_is_pushed_to_the_remote_of_the_checkout(
+    api: httpx.Client, project: Path, tmp_path: Path
+) -> None:
+    remote = tmp_path / "remote.git"
+    git(project, "clone", "-q", "--bare", ".", str(remote))
+    git(project, "remote", "add", "origin", str(remote))
+    (project / "README.md").write_text("Mine\n")
+    before = standing(project)
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/main.py one -> 1")
+    done = api.post(f"/sessions/{session}/deliver", json={"mode": "branch", "branch": "agent/one"})
+    assert done.is_success, done.text
+    assert done.json()["url"] == str(remote)
+    assert git(remote, "diff", "--name-only", "main", "agent/one").strip() == "src/main.py"
+    assert standing(project) == before
+    plan = api.get(f"/sessions/{session}/delivery").json()
+    assert {way["mode"]: way.get("whyNot") for way in plan["ways"]}["commit"] is None
+    assert "needs a token" in {way["mode"]: str(way.get("whyNot")) for way in plan["ways"]}["pr"]
+
+
+@_WORK
+def test_a_checkout_without_a_remote_says_what_is_possible(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: write a.txt a")
+    refused = api.post(f"/sessions/{session}/deliver", json={"mode": "branch"})
+    assert "has no remote" in assert_problem(refused, "unprocessable")["detail"]
+    ways = {each["mode"]: each.get("whyNot") for each in api.get(f"/sessions/{session}/delivery").json()["ways"]}
+    assert (ways["commit"], ways["patch"]) == (None, None)
+    assert "the checkout has none" in str(ways["branch"])
+    assert "all of it is there" in str(ways["local"])
+
+
+@_WORK
+def test_a_file_or_some_lines_of_it_are_discarded(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/old.py line 3\\n -> three\\n", "mock: edit src/old.py line 30 -> thirty")
+    wanted = {"turn": 1, "paths": ["src/old.py"], "lines": [25, 40]}
+    assert api.post(f"/sessions/{session}/undo", json=wanted).json()["paths"] == ["src/old.py"]
+    text = (project / "src" / "old.py").read_text()
+    assert ("three" in text, "thirty" in text) == (True, False)
+    vague = api.post(f"/sessions/{session}/undo", json={"paths": ["src/old.py"]})
+    assert "name the turn" in assert_problem(vague, "invalid_request", field="turn")["detail"]
+    both = api.post(f"/sessions/{session}/undo", json={"turn": 1, "lines": [1, 2]})
+    assert "of one file" in assert_problem(both, "invalid_request", field="lines")["detail"]
+
+
+@_WORK
+def test_a_file_of_a_copy_is_discarded_whatever_turn_changed_it(api: httpx.Client, project: Path) -> None:
+    repo = {"mode": "git", "url": str(project)}
+    session = str(api.post("/sessions", json={"agent": "mock", "repo": repo, "permissionMode": "bypass"}).json()["id"])
+    settled(api, session, turn=0)
+    say(api, session, "mock: edit src/main.py one -> 1", "mock: write a.txt a")
+    say(api, session, "mock: edit src/main.py 1 -> 11")
+    undone = api.post(f"/sessions/{session}/undo", json={"paths": ["src/main.py"]})
+    assert undone.is_success, undone.text
+    assert changed(api, session) == {"a.txt": "added"}

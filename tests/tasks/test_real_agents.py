@@ -13,8 +13,8 @@ from ostler.agents import ADAPTERS
 from ostler.conformance.model import ScriptedModel
 from ostler.conformance.rows import ROWS
 from tests.support.forge import TOKEN, State, running_forge
-from tests.support.ordering import done, events, new_session, say, task, task_server, texts
-from tests.support.places import git, make_forged, tree_hash
+from tests.support.ordering import done, events, new_session, say, settled, task, task_server, texts
+from tests.support.places import git, make_forged, make_repository, tree_hash
 from tools.agent_cache import cached_agents
 
 _AGENTS = ("claude-code", "codex")
@@ -149,3 +149,26 @@ def test_a_real_agent_hands_over_to_another_one(place: Place, repository: Path) 
 
 def _files(api: httpx.Client, session: str) -> list[str]:
     return [file["path"] for file in api.get(f"/sessions/{session}/diff").json()["files"]]
+
+
+def test_an_edit_of_a_real_agent_in_a_persons_own_checkout_is_reviewed_commented_undone_and_delivered(
+    place: Place, tmp_path: Path
+) -> None:
+    project = make_repository(tmp_path / "project")
+    (project / "README.md").write_text("Mine\n")
+    settings = {"permissionMode": "bypass", **_camel(place.settings("claude-code"))}
+    made = place.api.post("/sessions", json={"agent": "claude-code", "cwd": str(project), **settings})
+    assert made.status_code == 201, made.text
+    session = str(made.json()["id"])
+    say(place.api, session, f"SCRIPT: write {project}/notes.md one ;; bash printf mine > during.txt")
+    comment = {"path": "notes.md", "startLine": 1, "text": "SCRIPT: say Understood."}
+    assert place.api.post(f"/sessions/{session}/comments", json=comment).status_code == 201
+    assert place.api.post(f"/sessions/{session}/comments/send").is_success
+    settled(place.api, session, turn=2)
+    say(place.api, session, f"SCRIPT: write {project}/wrong.md two")
+    undone = place.api.post(f"/sessions/{session}/undo", json={"turn": 3})
+    assert undone.json()["paths"] == ["wrong.md"], undone.text
+    done = place.api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "message": "Notes"})
+    assert done.is_success, done.text
+    assert git(project, "show", "--name-only", "--format=%s", "HEAD").split() == ["Notes", "notes.md"]
+    assert sorted(git(project, "status", "--porcelain").split()) == ["??", "M", "README.md", "during.txt"]

@@ -50,6 +50,22 @@ test("a server with a token asks for it, remembers it, and keeps it out of addre
   await page.context().close();
 });
 
+test("a code opens the page on a phone with a key that ends by itself", async () => {
+  const page = await signedIn("/");
+  await page.keyboard.press("Control+k");
+  await page.getByRole("combobox", { name: "Command or session" }).fill("phone");
+  await page.keyboard.press("Enter");
+  await page.getByRole("dialog", { name: "Open on a phone" }).getByRole("button", { name: "Make a code" }).click();
+  const link = await page.getByRole("img", { name: "A code with the address" }).getAttribute("data-link");
+  const phone = await openPage(browser, link, { viewport: PHONE });
+  await phone.getByText("No sessions yet.").or(phone.locator("a[data-session]").first()).waitFor();
+  assert.equal(phone.url(), `${server.url}/`);
+  const { items } = await api("GET", "/api-keys");
+  assert.deepEqual(items.map(({ name, role, expiresAt }) => [name, role, Boolean(expiresAt)]), [["phone", "operator", true]]);
+  await phone.context().close();
+  await page.context().close();
+});
+
 /** The built files from a server that is not Ostler's, as a static host has them. */
 async function staticHost() {
   const folder = new URL("../../src/ostler/_web/", import.meta.url);

@@ -108,13 +108,3 @@ def reachable(names: Iterable[str], schemas: dict[str, Schema]) -> list[str]:
             found.add(name)
             waiting += refs(schemas[name])
     return sorted(found)
-
-
-def between_markers(text: str, name: str, content: str) -> str:
-    """The text with what stands between the markers of that name replaced."""
-    start, end = f"<!-- {name}: made by `make schema` -->", f"<!-- end of {name} -->"
-    before, found_start, rest = text.partition(start)
-    _, found_end, after = rest.partition(end)
-    if not (found_start and found_end):
-        raise ValueError(f"the markers {start} and {end} are missing")
-    return f"{before}{start}\n\n{content}\n\n{end}{after}"

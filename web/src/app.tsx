@@ -25,6 +25,7 @@ const AgentsPage = lazy(() => import("./pages/agents"));
 const ImportsPage = lazy(() => import("./pages/imports"));
 const RunnersPage = lazy(() => import("./pages/runners"));
 const PromptDialogs = lazy(() => import("./parts/prompts"));
+const Pairing = lazy(() => import("./parts/pairing"));
 const OpenedLogin = lazy(() => import("./parts/login"));
 
 export function App() {
@@ -56,7 +57,7 @@ export function App() {
 function Frame({ onConnect }: { onConnect(): void }) {
   const logsIn = useSelected(openedLogin, Boolean);
   const hasPrompts = useSelected(openedPrompts, Boolean);
-  const [overlay, setOverlay] = useState<"palette" | "help">();
+  const [overlay, setOverlay] = useState<"palette" | "help" | "pair">();
   useGlobalKeys(setOverlay);
   const [path] = useLocation();
   return (
@@ -69,9 +70,19 @@ function Frame({ onConnect }: { onConnect(): void }) {
         </Boundary>
       </Shell>
       {overlay === "palette" && (
-        <Palette onClose={() => setOverlay(undefined)} onHelp={() => setOverlay("help")} onConnect={onConnect} />
+        <Palette
+          onClose={() => setOverlay(undefined)}
+          onHelp={() => setOverlay("help")}
+          onConnect={onConnect}
+          onPair={() => setOverlay("pair")}
+        />
       )}
       {overlay === "help" && <Help onClose={() => setOverlay(undefined)} />}
+      {overlay === "pair" && (
+        <Suspense fallback={null}>
+          <Pairing onClose={() => setOverlay(undefined)} />
+        </Suspense>
+      )}
       {logsIn && (
         <Suspense fallback={null}>
           <OpenedLogin />

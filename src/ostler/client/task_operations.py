@@ -143,9 +143,18 @@ def restore_snapshot(session: str, snapshot: str) -> Call[Session]:
     return _patient(post(_place(session, f"snapshots/{segment(snapshot)}/restore"), _session))
 
 
-def undo_turn(session: str, turn: int, *, paths: Sequence[str] | None = None) -> Call[Undone]:
-    """Take back what a turn changed in the files; the conversation, and what was changed since, stay."""
-    body = UndoTurn(turn=turn, paths=tuple(paths) if paths is not None else None)
+def undo_turn(
+    session: str,
+    turn: int | None = None,
+    *,
+    paths: Sequence[str] | None = None,
+    lines: tuple[int, int] | None = None,
+) -> Call[Undone]:
+    """Take back what a turn changed in the files; the conversation, and what was changed since, stay.
+
+    Without a turn, what was changed in these `paths` since the beginning; with `lines`, only there.
+    """
+    body = UndoTurn(turn=turn, paths=tuple(paths) if paths is not None else None, lines=lines)
     return _patient(post(_place(session, "undo"), _reads(Undone), body))
 
 
@@ -200,6 +209,7 @@ def deliver_session(
     token: str | None = None,
     forge: ForgeKind | None = None,
     api_url: str | None = None,
+    paths: Sequence[str] | None = None,
 ) -> Call[Delivered]:
     """Hand over what the workspace holds now; what is not given is as `delivery` shows it."""
     wanted = DeliverSession(
@@ -213,6 +223,7 @@ def deliver_session(
         credential=RepoCredential(token=token) if token is not None else None,
         forge=forge,
         api_url=api_url,
+        paths=tuple(paths) if paths is not None else None,
     )
     return _patient(post(_place(session, "deliver"), _reads(Delivered), wanted))
 

@@ -162,8 +162,10 @@ class Workspaces(Protocol):
     async def restore(self, workspace: str, snapshot: str, *, session: str, with_memory: bool) -> None:
         """Make files and memory what they were; the agent must have ended."""
 
-    async def take_back(self, workspace: str, *, old: str, new: str, paths: tuple[str, ...]) -> tuple[str, ...]:
-        """Take back what these files changed between two snapshots; what was changed since stays, or it is refused."""
+    async def take_back(
+        self, workspace: str, *, old: str, new: str, paths: tuple[str, ...], lines: tuple[int, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Take back what was changed in these files, or these lines, between two snapshots, unless it changed since."""
 
     async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> Workspace:
         """A new workspace that begins as a snapshot, and for a new session a home with the memory of that moment."""

@@ -92,14 +92,15 @@ class LocalWorkspaces:
 
     async def check(self, order: WorkspaceOrder, delivery: wire.Deliver | None = None) -> None:
         """Hold an order, and how its result is handed over, against the policy."""
-        runtime = self._runtimes.ordered(order.granted.runtime.type)
+        repo, runtime = order.repo, self._runtimes.ordered(order.granted.runtime.type)
         await asyncio.to_thread(_check_repo, order.repo, self._policy)
         if order.repo.mode == "checkout":
             folder = await asyncio.to_thread(allowed_folder, order.repo.path or "", self._policy, field="repo.path")
             found = await asyncio.to_thread(find_checkout, self._library.storage.git, folder)
             await asyncio.to_thread(allowed_folder, found.top, self._policy, field="repo.path")
+            repo = replace(repo, url=found.url)
         if delivery is not None:
-            await asyncio.to_thread(check_delivery, order.repo, delivery, self._policy)
+            await asyncio.to_thread(check_delivery, repo, delivery, self._policy)
         await runtime.check()
 
     async def check_folder(self, path: str) -> bool:
@@ -219,10 +220,14 @@ class LocalWorkspaces:
             home = self._sessions.home(session)
             await asyncio.to_thread(self._memories.bring_back, origin, snapshot, home, into=workspace)
 
-    async def take_back(self, workspace: str, *, old: str, new: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+    async def take_back(
+        self, workspace: str, *, old: str, new: str, paths: tuple[str, ...], lines: tuple[int, ...] | None = None
+    ) -> tuple[str, ...]:
         """Take back what lies between two states."""
         states = self._library.states
-        return await self._library.threads.alone(workspace, lambda: take_back(states, workspace, old, new, paths))
+        return await self._library.threads.alone(
+            workspace, lambda: take_back(states, workspace, old, new, paths, lines)
+        )
 
     async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""

@@ -33,6 +33,8 @@ class DeliverSession(Body, frozen=True, kw_only=True):
     """Needed where the repository's host does not tell; kept with the session."""
     api_url: WebAddress | None = None
     """The forge's interface, if it is not at its usual place; kept with the session."""
+    paths: Annotated[tuple[str, ...], msgspec.Meta(max_length=10_000)] | None = None
+    """In a checkout of your own: only these files; by default those that the agent's tools named."""
 
 
 class DeliveryAccess(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -76,6 +78,10 @@ class DeliveryPlan(Answer, frozen=True, kw_only=True):
     """Why the remote could not be asked for its branches."""
     delivery: Delivered | None = None
     """The last one."""
+    paths: tuple[str, ...] | None = None
+    """In a checkout of your own: the files that are handed over, since the agent's tools named them."""
+    left: tuple[str, ...] = ()
+    """Those that were changed during turns by commands of the agent, or by you; they stay out unless they are named."""
 
 
 _CommentText = Annotated[str, msgspec.Meta(max_length=10_000, extra_json_schema={"pattern": NOT_BLANK})]

@@ -90,6 +90,15 @@ class FileQuery(msgspec.Struct, frozen=True, kw_only=True):
     matches: int = 200
 
 
+class OwnStep(msgspec.Struct, frozen=True, kw_only=True):
+    """What the agent changed between two snapshots of a person's own checkout."""
+
+    old: str
+    new: str
+    paths: tuple[str, ...] | None = None
+    """Only these files; the person may have changed others meanwhile."""
+
+
 class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
     """What a server asks a runner to hand over, everything filled in."""
 
@@ -109,6 +118,8 @@ class DeliveryOrder(msgspec.Struct, frozen=True, kw_only=True):
     """The checkout or the folder that a local delivery goes to."""
     new_words: tuple[Literal["title", "body"], ...] = ()
     """What of a pull request that is open already gets these words; the rest stays as people have it there."""
+    steps: tuple[OwnStep, ...] | None = None
+    """In a person's own checkout: what is the agent's. Elsewhere all is."""
 
 
 class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):

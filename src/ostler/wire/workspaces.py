@@ -12,8 +12,11 @@ IN_PLACE: SnapshotProvider = "in-place"
 """A folder of a person's own, worked on as it is."""
 RepoMode = Literal["git", "upload", "folder", "checkout", "none"]
 RuntimeType = Literal["local", "devcontainer", "disabled"]
-DeliveryMode = Literal["patch", "branch", "pr", "local"]
-"""`local`: into the checkout or the folder of the runner's machine that the workspace was made from."""
+DeliveryMode = Literal["patch", "branch", "pr", "local", "commit"]
+"""`local`: into the checkout or the folder of the runner's machine that the workspace was made from.
+
+`commit`: of the agent's files, in the checkout of your own that it works in.
+"""
 ForgeKind = Literal["github", "gitlab", "gitea"]
 PullRequestStatus = Literal["open", "draft", "merged", "closed"]
 CheckStatus = Literal["passing", "failing", "pending"]
@@ -287,15 +290,18 @@ class RewindSession(Body, frozen=True, kw_only=True):
 class UndoTurn(Body, frozen=True, kw_only=True):
     """Which turn's changes of files to take back; the conversation, and what was changed since, stay."""
 
-    turn: Annotated[int, msgspec.Meta(ge=1)]
+    turn: Annotated[int, msgspec.Meta(ge=1)] | None = None
+    """Without it, what was changed since the beginning; in a folder of your own it must be named."""
     paths: tuple[str, ...] | None = None
     """Only these files. By default all, but in a folder of your own only those that the agent's tools named."""
+    lines: Annotated[tuple[int, ...], msgspec.Meta(min_length=2, max_length=2)] | None = None
+    """Of one file only the changes in these lines, from the first to the last, as it was after that turn."""
 
 
 class Undone(Answer, frozen=True, kw_only=True):
     """What was taken back."""
 
-    turn: int
+    turn: int | None = None
     paths: tuple[str, ...]
     """The files that were written or removed."""
     left: tuple[str, ...]
@@ -331,6 +337,8 @@ class Deliver(Request, frozen=True, kw_only=True):
     """Needed where the repository's host does not tell."""
     api_url: str | None = None
     """The forge's interface, if it is not at its usual place."""
+    paths: tuple[str, ...] | None = None
+    """In a checkout of your own: only these files; by default those that the agent's tools named."""
 
 
 class OpenIde(Body, frozen=True, kw_only=True):

@@ -5,6 +5,8 @@ import type {
   AddComment,
   Comment,
   Agent,
+  ApiKeyIssued,
+  NewApiKey,
   AgentList,
   AgentLogin,
   Ask,
@@ -35,6 +37,8 @@ import type {
   StartLogin,
   Snapshot,
   Turn,
+  UndoTurn,
+  Undone,
   Version,
 } from "./types";
 
@@ -133,6 +137,7 @@ export const api = {
   savePrompt: (body: SavePrompt) => call<SavedPrompt>("POST", "/prompts", { body }),
   editPrompt: (name: string, body: EditPrompt) => call<SavedPrompt>("PATCH", `/prompts/${id(name)}`, { body }),
   removePrompt: (name: string) => call<void>("DELETE", `/prompts/${id(name)}`),
+  makeKey: (body: NewApiKey) => call<ApiKeyIssued>("POST", "/api-keys", { body }),
   search: (query: Query) => call<SearchResults>("GET", "/search", { query }),
   sessions: (query: Query) => call<SessionPage>("GET", "/sessions", { query }),
   session: (session: string, signal?: AbortSignal) => call<Session>("GET", `/sessions/${id(session)}`, { signal }),
@@ -210,6 +215,8 @@ export const api = {
   fork: (session: string, turn?: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
   rewind: (session: string, turn: number) =>
     call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
+  undo: (session: string, wanted: Partial<UndoTurn>) =>
+    call<Undone>("POST", `/sessions/${id(session)}/undo`, { body: wanted }),
   asks: () => call<{ items: Ask[] }>("GET", "/asks").then((list) => list.items),
   permit: (session: string, ask: string, reply: "once" | "always" | "reject", message?: string) =>
     call<Ask>("POST", `/sessions/${id(session)}/permissions/${id(ask)}/reply`, { body: { reply, message } }),

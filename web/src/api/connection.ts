@@ -1,4 +1,4 @@
-// Where the server is and the token for it: kept in this browser, never in an address.
+// Where the server is and the token for it: kept in this browser, and never in an address that a server sees.
 import { createStore } from "../state/store";
 
 export interface Connection {
@@ -9,6 +9,24 @@ export interface Connection {
 
 const KEY = "ostler.connection";
 
+/** A key that came by the code for a phone: taken out of the address at once, which servers never see. */
+function paired(): Connection | undefined {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!token) return undefined;
+  history.replaceState(null, "", location.pathname + location.search);
+  const found = { endpoint: "", token };
+  keep(found);
+  return found;
+}
+
+function keep(known: Connection): void {
+  try {
+    localStorage.setItem(KEY, JSON.stringify(known));
+  } catch {
+    // A browser that keeps nothing still works until it is closed.
+  }
+}
+
 function remembered(): Connection {
   try {
     const found = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Connection>;
@@ -18,16 +36,12 @@ function remembered(): Connection {
   }
 }
 
-export const connection = createStore<Connection>(remembered());
+export const connection = createStore<Connection>(paired() ?? remembered());
 
 export function connectTo(next: Connection): void {
   const clean = { endpoint: next.endpoint.trim().replace(/\/+$/, ""), token: next.token.trim() };
   if (clean.endpoint === location.origin) clean.endpoint = "";
-  try {
-    localStorage.setItem(KEY, JSON.stringify(clean));
-  } catch {
-    // A browser that keeps nothing still works until it is closed.
-  }
+  keep(clean);
   connection.set(clean);
 }
 

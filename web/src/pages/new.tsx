@@ -5,9 +5,10 @@ import { Link, useLocation, useSearchParams } from "wouter";
 import { api, ApiError } from "../api/client";
 import type { Agent } from "../api/types";
 import { AgentFields, Field } from "../parts/agent_fields";
+import { AgentMark } from "../parts/agent_mark";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, loadAgents, readiness } from "../state/agents";
-import { bodyOf, forgetUnsent, here, keepUnsent, KEY, like, remembered, type Draft } from "../state/draft";
+import { bodyOf, copyOf, forgetUnsent, here, keepUnsent, KEY, like, remembered, type Draft } from "../state/draft";
 import { takeTyped } from "../state/typed";
 import { loadLogins, logins } from "../state/logins";
 import { meant, useFirstOffers } from "../session/commands";
@@ -29,15 +30,16 @@ export default function NewPage() {
   const wanted = search.get("agent");
   const source = search.get("like");
   const near = search.get("here");
+  const copied = search.get("copy");
   useEffect(() => void loadAgents(), []);
   useEffect(() => {
-    const from = source ?? near;
+    const from = source ?? near ?? copied;
     if (from)
       void api.session(from).then(
-        (session) => change(source ? like(session) : here(session)),
+        (session) => change(source ? like(session) : copied ? copyOf(session) : here(session)),
         () => undefined,
       );
-  }, [source, near]);
+  }, [source, near, copied]);
   const chosen = agents.find((agent) => agent.id === (wanted ?? draft.agent)) ?? best(agents);
 
   const start = async () => {
@@ -192,6 +194,7 @@ function AgentPicker({
                 checked={chosen?.id === agent.id}
                 onChange={() => onChoose(agent.id)}
               />
+              <AgentMark agent={agent.id} />
               <span className="min-w-0">
                 <span className="block truncate">{agent.name}</span>
                 <span

@@ -6,12 +6,14 @@ import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
 import { Counts } from "../parts/diff";
-import { orSay } from "../parts/toasts";
+import { orSay, say } from "../parts/toasts";
 import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
 import { BeginComment, CommentCard, Editor, SendComments } from "../session/review";
 import { Lines } from "../session/review_lines";
 import { isCode, placeOf, placeText, useComments, type Chosen } from "../state/comments";
+import type { DiffLine } from "../state/diff";
+import { isOwnCheckout } from "../state/places";
 import { markOf, readFiles, rowsOf, type FileLines, type Placed, type ReviewRow } from "../state/review";
 
 export default function ReviewPage({ id }: { id: string }) {
@@ -93,7 +95,7 @@ function Loaded() {
       )}
       {!found && !error && <p className="p-3 text-dim">Comparing the files.</p>}
       {found && !found.files.length && <p className="p-3 text-dim">No file has been changed.</p>}
-      {found && found.files.length > 0 && <Body found={found} split={split} comments={comments} />}
+      {found && found.files.length > 0 && <Body found={found} turn={turn} split={split} comments={comments} />}
     </div>
   );
 }
@@ -125,8 +127,23 @@ function readMarks(key: string): Record<string, string> {
   }
 }
 
-function Body({ found, split, comments }: { found: Difference; split: boolean; comments: readonly Comment[] }) {
+/** Taking back a file or a piece of one; in a folder of one's own only what a turn changed, so that nothing else goes. */
+function useDiscard(turn: number | undefined): ((path: string, lines?: [number, number]) => void) | undefined {
   const live = useLive();
+  const isOwn = useHead((head) => Boolean(head.session && isOwnCheckout(head.session)));
+  const isBusy = useHead((head) => head.summary.turn !== undefined);
+  if (isBusy || (isOwn && turn === undefined)) return undefined;
+  return (path, lines) =>
+    void api.undo(live.id, { turn, paths: [path], lines }).then(
+      (done) => say(done.paths.length ? `Discarded in ${path}.` : "It is as it was already."),
+      (failure: unknown) => say(messageOf(failure), "error"),
+    );
+}
+
+function Body(props: { found: Difference; turn?: number; split: boolean; comments: readonly Comment[] }) {
+  const { found, split, comments } = props;
+  const live = useLive();
+  const discard = useDiscard(props.turn);
   const files = useMemo(() => readFiles(found), [found]);
   const { viewed, toggle } = useViewed(live.id, files);
   const [opened, setOpened] = useState<Record<string, boolean>>({});
@@ -243,6 +260,7 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
                   isViewed={viewed.has(row.path)}
                   onToggle={() => setOpened((known) => ({ ...known, [row.path]: closed.has(row.path) }))}
                   onView={() => view(row.path)}
+                  onDiscard={discard && (() => discard(row.path))}
                 />
               ) : row.kind === "editor" ? (
                 <Between>
@@ -258,6 +276,8 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
                     <CommentCard comment={comment} withPlace={row.withPlace} />
                   </Between>
                 ))
+              ) : discard && row.kind === "line" && row.placed.line.kind === "hunk" ? (
+                <HunkHead row={row} lines={linesOf(row.path).lines} onDiscard={discard} />
               ) : row.kind === "note" ? (
                 <p className="px-3 py-2 font-sans text-dim">{row.text}</p>
               ) : (
@@ -275,6 +295,37 @@ function Body({ found, split, comments }: { found: Difference; split: boolean; c
   );
 }
 
+/** The head of a piece of a file, which can be discarded alone. */
+function HunkHead(props: {
+  row: ReviewRow & { kind: "line" };
+  lines: readonly DiffLine[];
+  onDiscard(path: string, lines: [number, number]): void;
+}) {
+  const { row, lines, onDiscard } = props;
+  const [start, count] = newSide(row.placed.line.text);
+  return (
+    <div className="flex items-center gap-2 bg-sunken">
+      <div className="min-w-0 flex-1 overflow-hidden">
+        <Lines row={row} lines={lines} onComment={() => undefined} />
+      </div>
+      <button
+        type="button"
+        className="btn btn-bare sticky right-2 py-0 font-sans text-xs text-dim"
+        aria-label={`Discard lines ${start} to ${start + count} of ${row.path}`}
+        onClick={() => onDiscard(row.path, [start, start + count])}
+      >
+        Discard
+      </button>
+    </div>
+  );
+}
+
+/** Where a hunk begins in the newer version, and how long it is. */
+function newSide(head: string): [number, number] {
+  const [, start = "1", count = "1"] = /\+(\d+)(?:,(\d+))? @@/.exec(head) ?? [];
+  return [Number(start), Math.max(0, Number(count) - 1)];
+}
+
 function codeOf(row: ReviewRow): Placed[] {
   const placed = row.kind === "line" ? [row.placed] : row.kind === "pair" ? [row.right ?? row.left!] : [];
   return placed.filter(({ line }) => isCode(line));
@@ -290,6 +341,7 @@ function FileHead(props: {
   isViewed: boolean;
   onToggle(): void;
   onView(): void;
+  onDiscard?(): void;
 }) {
   const { file } = props.row;
   const Sign = props.isOpen ? ChevronDown : ChevronRight;
@@ -313,6 +365,11 @@ function FileHead(props: {
         <input type="checkbox" checked={props.isViewed} onChange={props.onView} aria-label={`Viewed ${file.path}`} />
         Viewed
       </label>
+      {props.onDiscard && (
+        <button type="button" className="btn py-0" aria-label={`Discard ${file.path}`} onClick={props.onDiscard}>
+          Discard
+        </button>
+      )}
     </div>
   );
 }

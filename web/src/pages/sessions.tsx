@@ -4,6 +4,7 @@ import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "
 import { Virtualizer } from "virtua";
 import { Link, useLocation } from "wouter";
 import type { SearchHit, Session } from "../api/types";
+import { AgentMark } from "../parts/agent_mark";
 import { Counts } from "../parts/diff";
 import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
 import { hasFailed, needOf, StatusWord, waitsForLimit } from "../parts/status";
@@ -36,7 +37,7 @@ type By = "state" | "folder";
 const BY = "ostler.by";
 type Line =
   | { kind: "group"; name: string; title: string; count?: number; here?: string }
-  | { kind: "session"; session: Session; unread: boolean }
+  | { kind: "session"; session: Session; unread: boolean; group: string }
   | { kind: "said"; hit: SearchHit }
   | { kind: "more" };
 
@@ -220,7 +221,7 @@ export function linesOf(sessions: Session[], { text, agent, need, place, by }: W
     const here = by === "folder" && placeOf(inside[0]!)?.key === name ? inside[0]!.id : undefined;
     return [
       { kind: "group", name, title, count: inside.length, here },
-      ...inside.map((session): Line => ({ kind: "session", session, unread: isUnread(session, known) })),
+      ...inside.map((session): Line => ({ kind: "session", session, unread: isUnread(session, known), group: name })),
     ];
   });
 }
@@ -288,7 +289,9 @@ function List({ lines, more }: { lines: Line[]; more: () => void }) {
             case "group":
               return <Group key={line.name} line={line} />;
             case "session":
-              return <Row key={line.session.id} session={line.session} unread={line.unread} now={now} />;
+              return (
+                <Row key={line.session.id} session={line.session} unread={line.unread} group={line.group} now={now} />
+              );
             case "said":
               return <SaidRow key={`${line.hit.sessionId} ${line.hit.sequence}`} hit={line.hit} now={now} />;
             case "more":
@@ -321,15 +324,40 @@ function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
   );
 }
 
-const Row = memo(function Row({ session, unread, now }: { session: Session; unread: boolean; now: number }) {
+/** In which group each row was last: one that comes to another one moves in. */
+const lastGroups = new Map<string, string>();
+
+function useMoved(id: string, group: string): boolean {
+  const [moved, setMoved] = useState(false);
+  useEffect(() => {
+    const before = lastGroups.get(id);
+    lastGroups.set(id, group);
+    if (before === undefined || before === group) return;
+    setMoved(true);
+    const timer = setTimeout(() => setMoved(false), 200);
+    return () => clearTimeout(timer);
+  }, [id, group]);
+  return moved;
+}
+
+interface RowProps {
+  session: Session;
+  unread: boolean;
+  group: string;
+  now: number;
+}
+
+const Row = memo(function Row({ session, unread, group, now }: RowProps) {
   const { changes, usage } = session;
+  const moved = useMoved(session.id, group);
   const place = placeOf(session);
   return (
     <Link
       href={`/sessions/${session.id}`}
       data-session={session.id}
-      className="flex items-center gap-x-3 border-b border-line/60 px-3 py-2 hover:bg-hover focus-visible:-outline-offset-2 sm:px-4"
+      className={`flex items-center gap-x-3 border-b border-line/60 px-3 py-2 hover:bg-hover focus-visible:-outline-offset-2 sm:px-4 ${needOf(session) === "working" ? "at-work" : ""} ${moved ? "moved" : ""}`}
     >
+      <AgentMark agent={session.agent.type} />
       <span className="min-w-0 flex-1">
         <span className="flex items-center gap-2">
           <span className={`truncate text-[14px] ${unread ? "font-semibold" : ""}`}>

@@ -1,11 +1,13 @@
 // A small menu, on the phone a sheet from below: arrows move, Escape and a click elsewhere close.
-import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
+import { Fragment, useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from "react";
 
 export interface MenuEntry {
   label: string;
   hint?: string;
   danger?: boolean;
   disabled?: boolean;
+  /** Entries of one group stand together, below its name. */
+  group?: string;
   onSelect(): void;
 }
 
@@ -52,18 +54,24 @@ export function Menu({ label, button, entries, className = "btn btn-bare px-1.5"
           aria-label={label}
           className={`card sheet absolute right-0 z-30 max-h-[80dvh] min-w-48 overflow-auto p-1 shadow-lg ${up ? "bottom-full mb-1" : "top-full mt-1"}`}
         >
-          {entries.map((entry) => (
-            <button
-              key={entry.label}
-              type="button"
-              role="menuitem"
-              disabled={entry.disabled}
-              className={`flex w-full items-center justify-between gap-4 rounded px-2 py-1 text-left hover:bg-hover focus:bg-hover disabled:opacity-50 max-sm:min-h-11 max-sm:px-4 max-sm:text-[14px] ${entry.danger ? "text-bad" : ""}`}
-              onClick={() => (close(), entry.onSelect())}
-            >
-              {entry.label}
-              {entry.hint && <span className="text-2xs text-dim">{entry.hint}</span>}
-            </button>
+          {entries.map((entry, at) => (
+            <Fragment key={entry.label}>
+              {entry.group && entry.group !== entries[at - 1]?.group && (
+                <p role="presentation" className="mt-1 px-2 pt-1 text-xs text-dim not-first:border-t max-sm:px-4">
+                  {entry.group}
+                </p>
+              )}
+              <button
+                type="button"
+                role="menuitem"
+                disabled={entry.disabled}
+                className={`flex w-full items-center justify-between gap-4 rounded px-2 py-1 text-left hover:bg-hover focus:bg-hover disabled:opacity-50 max-sm:min-h-11 max-sm:px-4 max-sm:text-[14px] ${entry.danger ? "text-bad" : ""}`}
+                onClick={() => (close(), entry.onSelect())}
+              >
+                {entry.label}
+                {entry.hint && <span className="text-xs text-dim">{entry.hint}</span>}
+              </button>
+            </Fragment>
           ))}
         </div>
       )}

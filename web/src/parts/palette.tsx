@@ -21,7 +21,14 @@ interface Entry {
 
 const RANK = { waiting: 0, working: 1, idle: 2, ended: 3 };
 
-export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHelp(): void; onConnect(): void }) {
+interface Props {
+  onClose(): void;
+  onHelp(): void;
+  onConnect(): void;
+  onPair(): void;
+}
+
+export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
   const { sessions } = useStore(overview);
   const [text, setText] = useState("");
   const [at, setAt] = useState(0);
@@ -38,6 +45,7 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
       { id: "prompts", label: "Saved prompts", hint: "", run: () => openedPrompts.set({ what: "all" }) },
       { id: "theme", label: "Switch between dark and light", hint: "", run: toggleTheme },
       { id: "connect", label: "Server and token", hint: "", run: onConnect },
+      { id: "pair", label: "Open on a phone", hint: "", run: onPair },
       { id: "help", label: "Keyboard help", hint: "?", run: onHelp },
     ];
     const here = sessions.get(/^\/sessions\/([^/]+)$/.exec(path)?.[1] ?? "");
@@ -68,8 +76,10 @@ export function Palette({ onClose, onHelp, onConnect }: { onClose(): void; onHel
         session,
         run: () => go(`/sessions/${session.id}`),
       }));
-    return here || !words.length ? [...fitting, ...found] : [...found, ...fitting];
-  }, [text, sessions, path, go, onHelp, onConnect]);
+    if (words.length) return here ? [...fitting, ...found] : [...found, ...fitting];
+    const others = found.filter((entry) => entry.id !== here?.id);
+    return [...others.slice(0, 5), ...actions, ...own, ...others.slice(5)];
+  }, [text, sessions, path, go, onHelp, onConnect, onPair]);
   const selected = Math.min(at, entries.length - 1);
   const run = (entry: Entry | undefined) => {
     onClose();

@@ -10,6 +10,8 @@ export interface Action {
   label: string;
   hint?: string;
   danger?: boolean;
+  /** Where it stands in the menu. */
+  group?: string;
   onSelect(): void;
 }
 
@@ -28,7 +30,8 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
     refresh(made.id);
     go(`/sessions/${made.id}`);
   };
-  const running: Action[] = [
+  const isOver = ENDED.has(status);
+  const agent: Action[] = [
     ...(activity === "idle"
       ? []
       : [{ label: "Interrupt", hint: "end the turn", onSelect: () => void orSay(api.interrupt(id)) }]),
@@ -38,24 +41,37 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
       ? { label: "Resume", onSelect: () => act("resume") }
       : { label: "Pause", onSelect: () => act("pause") },
     { label: "Restart the agent", hint: "keeps its memory", onSelect: () => wish(id, "restart") },
-    ...(hasCopies ? [{ label: "Restore the files", onSelect: () => wish(id, "restore") }] : []),
     { label: "Stop", hint: "end gracefully", onSelect: () => act("stop") },
     { label: "Cancel", hint: "end by force", danger: true, onSelect: () => wish(id, "cancel") },
   ];
-  const withFiles: Action[] = [
+  const files: Action[] = [
+    { label: "Deliver", hint: "pull request, commit, branch, patch", onSelect: () => wish(id, "deliver") },
     ...(hasCopies ? [{ label: "Fork", hint: "go on in a copy", onSelect: () => void orSay(fork()) }] : []),
-    { label: "Deliver", hint: "pull request, checkout, branch, patch", onSelect: () => wish(id, "deliver") },
+    ...(hasCopies && !isOver ? [{ label: "Restore the files", onSelect: () => wish(id, "restore") }] : []),
+    ...(isOwnCheckout(session)
+      ? [{ label: "Work on a copy instead", onSelect: () => go(`/new?copy=${encodeURIComponent(id)}`) }]
+      : []),
   ];
-  return [
+  const own: Action[] = [
     { label: "Rename", onSelect: () => wish(id, "rename") },
-    ...(ENDED.has(status) ? [] : running),
-    ...(session.workspaceId ? withFiles : []),
     { label: pinned ? "Unpin" : "Pin", onSelect: () => mark({ pinned: !pinned }) },
     { label: archived ? "Unarchive" : "Archive", onSelect: () => mark({ archived: !archived }) },
     { label: "Copy link", onSelect: () => copy(`${location.origin}/sessions/${id}`, "Link") },
     { label: "Copy id", onSelect: () => copy(id, "Id") },
-    { label: "New session here", onSelect: () => go(`/new?here=${encodeURIComponent(id)}`) },
-    { label: "New session like this", onSelect: () => go(`/new?like=${encodeURIComponent(id)}`) },
     { label: "Delete", danger: true, onSelect: () => wish(id, "delete") },
   ];
+  const more: Action[] = [
+    { label: "New session here", onSelect: () => go(`/new?here=${encodeURIComponent(id)}`) },
+    { label: "New session like this", onSelect: () => go(`/new?like=${encodeURIComponent(id)}`) },
+  ];
+  return [
+    ...grouped("Agent", isOver ? [] : agent),
+    ...grouped("Files", session.workspaceId ? files : []),
+    ...grouped("Session", own),
+    ...grouped("Another one", more),
+  ];
+}
+
+function grouped(group: string, actions: Action[]): Action[] {
+  return actions.map((action) => ({ ...action, group }));
 }

@@ -11,7 +11,7 @@ import { useSelected } from "../state/store";
 import { keepWritten, writtenFor } from "../state/written";
 import { AgentSettings } from "./agent_settings";
 import { AttachButton, AttachedList, bodyOf, readFiles, type Attached } from "./attached";
-import { useHead, useLive } from "./context";
+import { useHead, useLive, useWish } from "./context";
 import { armed, pressEscape } from "./escape";
 import { meant, ownCommand, useSessionOffers } from "./commands";
 import { LIST_ID, Suggestions, useOffer } from "./suggestions";
@@ -30,6 +30,10 @@ export function Composer() {
   const [, go] = useLocation();
   const field = useRef<HTMLTextAreaElement>(null);
   useGrow(field, text);
+  useWish("prompt", () => {
+    write(writtenFor(live.id));
+    field.current?.focus();
+  });
   const write = (next: string, at = next.length, end = at) => {
     setText(next);
     setCaret(at);

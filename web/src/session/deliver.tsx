@@ -13,18 +13,21 @@ import { useHead, useLive, usePlaced, useWish } from "./context";
 const WAYS: Record<DeliveryMode, string> = {
   pr: "A pull request",
   local: "Into the local checkout",
+  commit: "A commit in your checkout",
   branch: "A branch",
   patch: "A patch",
 };
 const VERBS: Record<DeliveryMode, string> = {
   pr: "Open pull request",
   local: "Apply",
+  commit: "Commit",
   branch: "Push branch",
   patch: "Download",
 };
 const DONE: Record<DeliveryMode, string> = {
   pr: "The pull request is open.",
   local: "The checkout has the changes.",
+  commit: "The agent's files are committed.",
   branch: "The branch is pushed.",
   patch: "The patch is made.",
 };
@@ -32,6 +35,7 @@ const DONE: Record<DeliveryMode, string> = {
 /** What the button says: there is nothing yet, there is something new, or all of it is there. */
 export function verbOf(delivery: Session["delivery"]): string {
   if (!delivery || delivery.mode === "patch") return "Deliver";
+  if (delivery.mode === "commit") return "Commit";
   return delivery.mode === "local" ? "Update" : "Push";
 }
 
@@ -128,6 +132,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
     title: plan.title,
     body: plan.body,
     draft: false,
+    paths: plan.paths ?? [],
   });
   const [access, setAccess] = useState<Access>({ token: "", forge: "", apiUrl: "" });
   const [busy, setBusy] = useState(false);
@@ -136,6 +141,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
   const isUpdate = mode === "pr" && (request?.state === "open" || request?.state === "draft");
   const whyNot = plan.ways.find((way) => way.mode === mode)?.whyNot;
   const isMended = mode === "pr" && Boolean(access.token || access.forge);
+  const hasNone = mode !== "patch" && plan.paths != null && wanted.paths.length === 0;
   const change = (some: Partial<typeof wanted>) => setWanted({ ...wanted, ...some });
   const run = async (work: () => Promise<string>) => {
     setBusy(true);
@@ -177,7 +183,10 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
         </select>
       </Field>
       {whyNot && <p className="text-warn">{whyNot}</p>}
-      {plan.problem && mode !== "local" && mode !== "patch" && <p className="text-warn">{plan.problem}</p>}
+      {plan.problem && (mode === "pr" || mode === "branch") && <p className="text-warn">{plan.problem}</p>}
+      {plan.paths && mode !== "patch" && (
+        <OwnFiles plan={plan} chosen={wanted.paths} onChange={(paths) => change({ paths })} />
+      )}
       {mode === "local" && plan.folder && (
         <p className="wrap-anywhere text-dim">
           Into <span className="font-mono text-xs">{plan.folder}</span>. Changes of your own there are not overwritten.
@@ -207,7 +216,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
       {plan.behind && mode === "pr" && (
         <p className="text-warn">{wanted.target} has moved on since this session began.</p>
       )}
-      {(mode === "pr" || mode === "branch") && (
+      {(mode === "pr" || mode === "branch" || mode === "commit") && (
         <>
           <Field label="Title">
             <input className="field" value={wanted.title} onChange={(event) => change({ title: event.target.value })} />
@@ -247,7 +256,7 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
         <button
           type="submit"
           className="btn btn-main"
-          disabled={busy || plan.filesChanged === 0 || Boolean(whyNot && !isMended)}
+          disabled={busy || plan.filesChanged === 0 || hasNone || Boolean(whyNot && !isMended)}
         >
           {busy ? "Delivering" : isUpdate ? "Push" : VERBS[mode]}
         </button>
@@ -258,22 +267,49 @@ function DeliverForm({ session, plan, onClose }: { session: string; plan: Delive
 
 function bodyOf(
   mode: DeliveryMode,
-  wanted: { target: string; branch: string; title: string; body: string; draft: boolean },
+  wanted: { target: string; branch: string; title: string; body: string; draft: boolean; paths: readonly string[] },
   access: Access,
   updated: DeliveryPlan | undefined,
 ): DeliverSession {
   const body: DeliverSession = { mode };
   if (mode === "local") return body;
+  if (wanted.paths.length) body.paths = [...wanted.paths];
   // the pull request may have been reworded on the forge; only what was typed here replaces that
   if (wanted.title !== updated?.title) body.title = wanted.title.trim() || undefined;
   if (wanted.body !== updated?.body) body.body = wanted.body;
-  if (!updated) body.branch = wanted.branch.trim() || undefined;
+  if (!updated && mode !== "commit") body.branch = wanted.branch.trim() || undefined;
   if (mode !== "pr") return body;
   if (!updated) Object.assign(body, { target: wanted.target.trim() || undefined, draft: wanted.draft });
   if (access.token) body.credential = { token: access.token };
   if (access.forge) body.forge = access.forge as DeliverSession["forge"];
   if (access.apiUrl.trim()) body.apiUrl = access.apiUrl.trim();
   return body;
+}
+
+/** In a person's own checkout: what of it is handed over, and what is not since it may be theirs. */
+function OwnFiles(props: { plan: DeliveryPlan; chosen: readonly string[]; onChange(paths: string[]): void }) {
+  const { plan, chosen, onChange } = props;
+  const row = (path: string, isTheirs: boolean) => (
+    <label key={path} className="flex items-center gap-2">
+      <input
+        type="checkbox"
+        checked={chosen.includes(path)}
+        onChange={({ target }) =>
+          onChange(target.checked ? [...chosen, path] : chosen.filter((other) => other !== path))
+        }
+      />
+      <span className="min-w-0 truncate font-mono text-xs">{path}</span>
+      {isTheirs && <span className="text-2xs text-dim">by a command of the agent, or by you</span>}
+    </label>
+  );
+  return (
+    <fieldset className="max-h-40 overflow-auto">
+      <legend className="label">Files</legend>
+      {plan.paths?.map((path) => row(path, false))}
+      {plan.left?.map((path) => row(path, true))}
+      <p className="text-2xs text-dim">What you changed beside the agent stays as it is.</p>
+    </fieldset>
+  );
 }
 
 function Target({ plan, value, onChange }: { plan: DeliveryPlan; value: string; onChange(value: string): void }) {

@@ -4,16 +4,18 @@ import { useState } from "react";
 import { Link as RouteLink, useLocation } from "wouter";
 import { api } from "../api/client";
 import type { Session } from "../api/types";
+import { AgentMark } from "../parts/agent_mark";
 import { Confirm } from "../parts/dialog";
 import { Menu } from "../parts/menu";
 import { StatusWord, waitsForLimit } from "../parts/status";
-import { money, short } from "../parts/text";
+import { short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { PERMISSIONS } from "../state/draft";
 import { placeOf } from "../state/places";
 import { overview, refresh } from "../state/sessions";
 import type { Head } from "../state/live";
 import { useSelected } from "../state/store";
+import { wish } from "../state/wishes";
 import { actionsOf } from "./actions";
 import { useHead, useLive, usePlaced, useWish } from "./context";
 import { RestartAgent, RestoreFiles } from "./course";
@@ -26,39 +28,35 @@ export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
 }
 
 export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPanel(): void }) {
+  const live = useLive();
   const session = useHead((head) => head.session);
   const summary = useHead((head) => head.summary);
   const activity = useHead(activityOf);
   const placed = usePlaced();
   const [showsInstructions, setShowsInstructions] = useState(false);
   const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
+  const agent = summary.agent ?? session?.agent.type;
   return (
-    <header className="flex flex-wrap items-center gap-x-3 gap-y-0.5 border-b border-line px-3 py-2 sm:px-4">
+    <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 sm:px-4 lg:min-h-11">
       <div className="flex min-w-0 flex-1 basis-60 items-center gap-2">
+        {agent && <AgentMark agent={agent} />}
         <Title />
       </div>
-      <div className="flex items-center gap-1">
-        <DeliverButton />
-        <Actions />
-        <button
-          type="button"
-          className={`btn btn-bare px-1.5 ${panelOpen ? "bg-hover" : ""}`}
-          aria-label="Side panel"
-          aria-pressed={panelOpen}
-          title="Changes, plan, details, events (p)"
-          onClick={onPanel}
-        >
-          <PanelRight size={16} />
-        </button>
-      </div>
-      <div className="flex w-full flex-wrap items-center gap-x-3 text-2xs text-dim">
+      <div className="flex flex-wrap items-center gap-x-3 text-xs text-dim max-lg:order-last max-lg:w-full">
         <StatusWord session={{ ...placed, status: summary.status, activity }} />
         <Limit />
-        <span>{summary.agent ?? session?.agent.type}</span>
+        <button
+          type="button"
+          className="inline-flex max-w-60 items-center gap-1 truncate rounded hover:bg-hover"
+          title="Model, mode and permissions"
+          disabled={summary.ended}
+          onClick={() => wish(live.id, "settings")}
+        >
+          <span>{agent}</span>
+          {model && <span className="truncate">{model}</span>}
+        </button>
         {session && <Files session={session} />}
         <Place />
-        {model && <span>{model}</span>}
-        {(summary.mode ?? session?.mode) && <span>{summary.mode ?? session?.mode}</span>}
         {session?.instructions && (
           <button
             type="button"
@@ -74,13 +72,23 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
             {PERMISSIONS[session.permissionMode]}
           </span>
         )}
-        <span>Turn {summary.backAt ?? summary.turnCount}</span>
         <Context />
-        {Object.keys(summary.cost).length > 0 && (
-          <span title="Cost of the turns that were read">{money(summary.cost)}</span>
-        )}
         <PullRequestLink />
         <Link />
+      </div>
+      <div className="flex items-center gap-1">
+        <DeliverButton />
+        <Actions />
+        <button
+          type="button"
+          className={`btn btn-bare px-1.5 ${panelOpen ? "bg-hover" : ""}`}
+          aria-label="Side panel"
+          aria-pressed={panelOpen}
+          title="Changes, plan, details, events (p)"
+          onClick={onPanel}
+        >
+          <PanelRight size={16} />
+        </button>
       </div>
       {showsInstructions && (
         <div

@@ -1,10 +1,12 @@
 // The side panel: what changed, the plan, the facts, and the events as they are.
 import { X } from "lucide-react";
 import { lazy, Suspense, type ReactNode } from "react";
+import { Link } from "wouter";
 import { Boundary } from "../parts/boundary";
 import { CopyButton } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
 import { moment, money, short } from "../parts/text";
+import { placeOf } from "../state/places";
 import type { ChangedFile } from "../state/rows";
 import { useHead, useLive, useOpen, usePlaced } from "./context";
 import { Plan } from "./rows";
@@ -88,12 +90,19 @@ function Changes() {
 /** What the agent said that it changed, where nobody watches the folder. */
 function ToldChanges() {
   const changes = useHead((head) => head.summary.changes);
-  if (!changes.length) return <p className="p-3 text-dim">No file has been changed.</p>;
+  if (!changes.length)
+    return (
+      <>
+        <WithoutGit />
+        <p className="p-3 text-dim">No file has been changed.</p>
+      </>
+    );
   const sorted = [...changes].sort((one, other) => one.path.localeCompare(other.path));
   const added = sorted.reduce((sum, file) => sum + file.added, 0);
   const removed = sorted.reduce((sum, file) => sum + file.removed, 0);
   return (
     <div className="space-y-2 p-2">
+      <WithoutGit />
       <p className="flex items-center gap-2 px-1 text-dim">
         {sorted.length} {sorted.length === 1 ? "file" : "files"} <Counts added={added} removed={removed} />
       </p>
@@ -101,6 +110,33 @@ function ToldChanges() {
         <FileChanges key={file.path} file={file} first={sorted.length <= 3} />
       ))}
     </div>
+  );
+}
+
+const GIT_INIT = 'git init && git add -A && git commit -m "As it was"';
+
+/** Why a folder of the person's own has no review, and what helps. */
+function WithoutGit() {
+  const session = useHead((head) => head.session);
+  if (!session || placeOf(session)?.kind !== "folder") return null;
+  return (
+    <section className="card m-2 space-y-1.5 p-2.5" aria-label="Without git">
+      <p>
+        This folder has no git, so there is no review, no undo and no delivery. Make it a repository, and begin anew:
+      </p>
+      <p className="flex items-center gap-1 rounded bg-sunken px-2 font-mono text-xs">
+        <span className="min-w-0 flex-1 truncate">{GIT_INIT}</span>
+        <CopyButton text={`cd '${session.cwd}' && ${GIT_INIT}`} label="Copy the commands" />
+      </p>
+      <p className="flex flex-wrap gap-2">
+        <Link className="btn" href={`/new?here=${session.id}`}>
+          New session here
+        </Link>
+        <Link className="btn" href={`/new?copy=${session.id}`}>
+          Work on a copy instead
+        </Link>
+      </p>
+    </section>
   );
 }
 

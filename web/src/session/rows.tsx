@@ -1,5 +1,5 @@
 // Every kind of row of the timeline.
-import { Bookmark, Check, Circle, CircleDot, KeyRound, Link2, ShieldQuestionMark } from "lucide-react";
+import { Bookmark, Check, Circle, CircleDot, KeyRound, Link2, RotateCw, ShieldQuestionMark } from "lucide-react";
 import { memo, useState, type ReactNode } from "react";
 import { Link } from "wouter";
 import { Output } from "../parts/ansi";
@@ -7,8 +7,10 @@ import { Boundary } from "../parts/boundary";
 import { Code, languageOf } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
 import { clock, duration, forPage, moment, money, short } from "../parts/text";
-import { say } from "../parts/toasts";
+import { orSay, say } from "../parts/toasts";
+import { api } from "../api/client";
 import type { PlanEntry, Usage } from "../api/types";
+import type { LiveSession } from "../state/live";
 import { countChanges } from "../state/diff";
 import { openedLogin } from "../state/logins";
 import { fileHref, shortened, shortPath } from "../state/paths";
@@ -295,6 +297,36 @@ function LogIn() {
   );
 }
 
+/** The last prompt once more, where nothing was said since it went wrong. */
+function TryAgain({ row }: { row: NoteRow }) {
+  const live = useLive();
+  const canSend = useHead((head) => !head.summary.turn && !head.summary.ended && !head.summary.queue.length);
+  const prompt = useHead((head) => lastPrompt(live, head.order, row.sequence));
+  const [sent, setSent] = useState(false);
+  if (!canSend || !prompt || sent) return null;
+  const again = async () => {
+    setSent(true);
+    if (!(await orSay(api.send(live.id, { message: prompt })))) setSent(false);
+  };
+  return (
+    <button type="button" className="btn ml-2" onClick={() => void again()}>
+      <RotateCw size={13} aria-hidden /> Try again
+    </button>
+  );
+}
+
+/** The prompt that an error came of, if it is the newest and nothing but text. */
+function lastPrompt(live: LiveSession, order: readonly string[], sequence: number): string {
+  for (let at = order.length - 1; at >= 0; at--) {
+    const row = live.row(order[at]!);
+    if (row?.kind === "note" && row.tone === "error" && row.sequence > sequence) return "";
+    if (row?.kind !== "message" || row.item.role !== "user" || row.rewound) continue;
+    const isText = row.item.content.every((part) => part.type === "text");
+    return isText && row.sequence < sequence ? textOf(row.item) : "";
+  }
+  return "";
+}
+
 const SESSION = /(ses_[0-9A-HJKMNP-TV-Z]{26})/;
 
 /** Sessions that a text names by their ids, by their titles and as links. */
@@ -321,6 +353,7 @@ function Note({ row }: { row: NoteRow }) {
       {row.title !== NOT_LET_IN && <span className="font-medium">{row.title}</span>}{" "}
       <span className="break-words whitespace-pre-wrap">{linked(forPage(row.text))}</span>
       {row.title === NOT_LET_IN && row.tone === "error" && <LogIn />}
+      {row.tone === "error" && <TryAgain row={row} />}
       {row.details !== undefined && (
         <button type="button" className="ml-2 underline" aria-expanded={open} onClick={toggle}>
           {open ? "Less" : "More"}

@@ -43,7 +43,10 @@ function Waiting({ step }: { step: Step }) {
   useEffect(() => void (catalogue.get().loaded || loadAgents()), []);
   return (
     <div className="px-3 py-2 sm:px-5">
-      <p role="status" className="mx-auto flex max-w-[54rem] items-center gap-2 text-dim">
+      <p
+        role="status"
+        className="at-work mx-auto flex max-w-[54rem] items-center gap-2 rounded-lg px-2.5 py-1.5 text-dim"
+      >
         <LoaderCircle size={14} className="shrink-0 animate-spin" aria-hidden />
         {wait ? wait[0]!.toUpperCase() + wait.slice(1) : words}{" "}
         <span className="tabular-nums">{clock(now - Date.parse(since ?? ""))}</span>

@@ -1,26 +1,74 @@
-// Sessions with a workspace of their own: going back, and going on from there.
-import { GitFork, Undo2 } from "lucide-react";
+// Going back in a session with files, and going on from there.
+import { GitFork, PencilLine, Undo2 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
 import { Confirm } from "../parts/dialog";
 import { orSay, say } from "../parts/toasts";
+import type { LiveSession } from "../state/live";
 import { isOwnCheckout } from "../state/places";
 import type { TurnRow } from "../state/rows";
+import { wish } from "../state/wishes";
+import { keepWritten } from "../state/written";
 import { useHead, useLive } from "./context";
+import { textOf } from "./words";
 
 export function useWorkspace(): string | undefined {
   return useHead((head) => head.summary.workspaceId ?? head.session?.workspaceId ?? undefined);
 }
 
-/** Fork or rewind to the end of a turn. */
+const BUTTON = "btn btn-bare px-1 py-0 text-2xs text-dim pointer-coarse:min-h-10 pointer-coarse:px-2";
+
+/** What can be done with a turn that is over: in a folder of one's own only its files are taken back. */
 export function TurnActions({ row }: { row: TurnRow }) {
+  const workspace = useWorkspace();
+  const isOwn = useHead((head) => Boolean(head.session && isOwnCheckout(head.session)));
+  const isBusy = useHead((head) => head.summary.turn !== undefined);
+  if (!workspace || !row.endedAt || row.rewound) return null;
+  return (
+    <span className="flex flex-wrap gap-1">
+      {!isBusy && <UndoTurn row={row} />}
+      {!isOwn && <GoBack row={row} />}
+    </span>
+  );
+}
+
+function UndoTurn({ row }: { row: TurnRow }) {
+  const live = useLive();
+  const [asking, setAsking] = useState(false);
+  const undo = async () => {
+    const done = await api.undo(live.id, { turn: row.number }).catch((failure: unknown) => {
+      say(messageOf(failure), "error");
+    });
+    if (!done) return;
+    const left = done.left.length ? ` Left, since it may be yours: ${done.left.join(", ")}.` : "";
+    say(`${done.paths.length ? `Taken back: ${done.paths.join(", ")}.` : "Nothing was taken back."}${left}`);
+  };
+  return (
+    <>
+      <button type="button" className={BUTTON} onClick={() => setAsking(true)}>
+        <Undo2 size={12} aria-hidden /> Undo
+      </button>
+      {asking && (
+        <Confirm
+          title={`Take back the files of turn ${row.number}?`}
+          text="The conversation stays, and so does everything that was changed since, by you too."
+          verb="Undo"
+          onClose={() => setAsking(false)}
+          onConfirm={() => void undo()}
+        />
+      )}
+    </>
+  );
+}
+
+function GoBack({ row }: { row: TurnRow }) {
   const live = useLive();
   const [, go] = useLocation();
-  const workspace = useWorkspace();
-  const [asking, setAsking] = useState(false);
-  const isOwn = useHead((head) => Boolean(head.session && isOwnCheckout(head.session)));
-  if (!workspace || isOwn || !row.endedAt || row.rewound) return null;
+  const [asking, setAsking] = useState<"rewind" | "edit">();
+  const isOver = useHead((head) => head.summary.ended);
+  const isLast = useHead((head) => row.number === (head.summary.backAt ?? head.summary.turnCount));
+  const prompt = promptOf(live, row);
   const fork = async () => {
     try {
       go(`/sessions/${(await api.fork(live.id, row.number)).id}`);
@@ -28,31 +76,55 @@ export function TurnActions({ row }: { row: TurnRow }) {
       say(messageOf(failure), "error");
     }
   };
+  const edit = async () => {
+    if (!(await orSay(api.rewind(live.id, row.number - 1)))) return;
+    keepWritten(live.id, prompt);
+    wish(live.id, "prompt");
+  };
   return (
-    <span className="flex gap-1">
-      <button
-        type="button"
-        className="btn btn-bare px-1 py-0 text-2xs text-dim pointer-coarse:min-h-10 pointer-coarse:px-2"
-        onClick={() => void fork()}
-      >
+    <>
+      <button type="button" className={BUTTON} onClick={() => void fork()}>
         <GitFork size={12} aria-hidden /> Fork
       </button>
-      <button
-        type="button"
-        className="btn btn-bare px-1 py-0 text-2xs text-dim pointer-coarse:min-h-10 pointer-coarse:px-2"
-        onClick={() => setAsking(true)}
-      >
-        <Undo2 size={12} aria-hidden /> Rewind
-      </button>
-      {asking && (
+      {!isOver && !isLast && (
+        <button type="button" className={BUTTON} onClick={() => setAsking("rewind")}>
+          <Undo2 size={12} aria-hidden /> Rewind
+        </button>
+      )}
+      {!isOver && prompt && (
+        <button type="button" className={BUTTON} onClick={() => setAsking("edit")}>
+          <PencilLine size={12} aria-hidden /> Edit prompt
+        </button>
+      )}
+      {asking === "rewind" && (
         <Confirm
           title={`Go back to the end of turn ${row.number}?`}
           text="Files, conversation and the agent's memory become what they were then. Later turns no longer count."
           verb="Rewind"
-          onClose={() => setAsking(false)}
+          onClose={() => setAsking(undefined)}
           onConfirm={() => void orSay(api.rewind(live.id, row.number))}
         />
       )}
-    </span>
+      {asking === "edit" && (
+        <Confirm
+          title={`Go back to before turn ${row.number}?`}
+          text="Files, conversation and the agent's memory become what they were then, and the prompt comes back into the field."
+          verb="Edit the prompt"
+          onClose={() => setAsking(undefined)}
+          onConfirm={() => void edit()}
+        />
+      )}
+    </>
   );
+}
+
+/** What a turn was begun with. */
+function promptOf(live: LiveSession, turn: TurnRow): string {
+  const { order } = live.head.get();
+  for (let at = order.indexOf(turn.id) + 1; at > 0 && at < order.length; at++) {
+    const row = live.row(order[at]!);
+    if (row?.kind === "turn") return "";
+    if (row?.kind === "message" && row.item.role === "user") return textOf(row.item);
+  }
+  return "";
 }

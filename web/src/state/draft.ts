@@ -103,6 +103,11 @@ export function here(session: Session): Partial<Draft> {
     : { place: place.kind, cwd: place.key };
 }
 
+/** The same agent, in a copy of the folder that it worked in. */
+export function copyOf(session: Session): Partial<Draft> {
+  return { agent: session.agent.type, place: "copy", cwd: session.cwd ?? "" };
+}
+
 export function pairsOf(text: string, separator: RegExp): Record<string, string> {
   const pairs = text.split(separator).filter((pair) => pair.trim());
   return Object.fromEntries(

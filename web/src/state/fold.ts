@@ -389,9 +389,13 @@ const HANDLERS: Handlers = {
   },
   "delivery.completed": (fold, event) => {
     const { mode, url, branch } = event.data;
-    const what = { patch: "a patch", branch: `branch ${branch}`, pr: "a pull request", local: "the local checkout" }[
-      mode
-    ];
+    const what = {
+      patch: "a patch",
+      branch: `branch ${branch}`,
+      pr: "a pull request",
+      local: "the local checkout",
+      commit: `a commit on ${branch ?? "the detached head"}`,
+    }[mode];
     fold.note(event, "info", "Delivered", [what, url].filter(Boolean).join(": "), event.data);
   },
   "delivery.updated": (fold, event) => {

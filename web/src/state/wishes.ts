@@ -1,7 +1,8 @@
 // What somebody wants to be opened in a session: asked for in one place, shown in another.
 import { createStore } from "./store";
 
-export type Wish = "settings" | "handoff" | "rename" | "deliver" | "cancel" | "delete" | "restart" | "restore";
+export type Wish =
+  "settings" | "handoff" | "rename" | "deliver" | "cancel" | "delete" | "restart" | "restore" | "prompt";
 
 export const wishes = createStore<{ session: string; what: Wish } | undefined>(undefined);
 

@@ -127,17 +127,29 @@ def rewind(target: Target, session: str, turn: int, as_json: bool) -> None:
 
 @click.command(cls=ApiCommand)
 @click.argument("session")
-@click.argument("turn", type=click.IntRange(1))
+@click.argument("turn", type=click.IntRange(1), required=False)
 @click.option("--path", "paths", multiple=True, help="Only this file; may be given several times.")
+@click.option("--lines", type=(int, int), metavar="FIRST LAST", help="Only what was changed in these lines of it.")
 @json_option
 @click.pass_obj
-def undo(target: Target, session: str, turn: int, paths: tuple[str, ...], as_json: bool) -> None:
-    """Take back what a turn changed in the files; what was changed since stays."""
+def undo(
+    target: Target,
+    *,
+    session: str,
+    turn: int | None,
+    paths: tuple[str, ...],
+    lines: tuple[int, int] | None,
+    as_json: bool,
+) -> None:
+    """Take back what a turn changed in the files; what was changed since stays.
+
+    Without TURN, what was changed in the files of --path since the beginning.
+    """
     with connect(target) as client:
-        found = client.sessions.undo(session, turn, paths=paths or None)
-    lines = [f"Taken back: {path}" for path in found.paths] or ["Nothing was taken back."]
-    lines += [f"Left, since it may be yours (--path takes it back): {path}" for path in found.left]
-    show(found, as_json, lambda: "\n".join(lines))
+        found = client.sessions.undo(session, turn, paths=paths or None, lines=lines)
+    said = [f"Taken back: {path}" for path in found.paths] or ["Nothing was taken back."]
+    said += [f"Left, since it may be yours (--path takes it back): {path}" for path in found.left]
+    show(found, as_json, lambda: "\n".join(said))
 
 
 @click.command(cls=ApiCommand)

@@ -2,7 +2,7 @@
 
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import click
 
@@ -21,7 +21,7 @@ from ostler.wire.tasks import (
     TaskSettings,
     TaskWorkspace,
 )
-from ostler.wire.workspaces import Repo, RepoCredential
+from ostler.wire.workspaces import DeliveryMode, Repo, RepoCredential
 
 
 @click.command(cls=ApiCommand)
@@ -36,7 +36,7 @@ from ostler.wire.workspaces import Repo, RepoCredential
 @click.option("--repo-token", envvar="OSTLER_REPO_TOKEN", metavar="TOKEN", help="Token for the repository.")
 @click.option("--runtime", type=click.Choice(["local", "devcontainer", "disabled"]), default="local", show_default=True)
 @click.option("--setup", metavar="COMMAND", help="Shell command that makes the workspace ready.")
-@click.option("--deliver", type=click.Choice(["patch", "branch", "pr", "local"]), help="How the result is handed over.")
+@click.option("--deliver", type=click.Choice(get_args(DeliveryMode)), help="How the result is handed over.")
 @click.option("--target-branch", help="The branch to push, or that a pull request goes to.")
 @click.option("--model", help="Model the agent uses.")
 @instructions_options

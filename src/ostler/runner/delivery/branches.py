@@ -13,10 +13,12 @@ import msgspec
 
 from ostler.base.errors import DeliveryFailed, InvalidRequest, NothingToDeliver, Unprocessable
 from ostler.base.retry import delays
+from ostler.runner.delivery.own_work import tree_of_agent
 from ostler.runner.workspaces.git import Git, GitFailed, Remote
 from ostler.runner.workspaces.orders import Credential
 from ostler.runner.workspaces.repositories.policy import Address, allowed, checked_ref, remote_of
 from ostler.runner.workspaces.states import States
+from ostler.wire.provisioning import OwnStep
 from ostler.wire.workspaces import LargeFile, Workspace
 
 _PASSING = re.compile(
@@ -55,11 +57,15 @@ class Push(msgspec.Struct, frozen=True, kw_only=True):
     branch: str
     text: CommitText
     credential: Credential | None = None
+    steps: tuple[OwnStep, ...] | None = None
+    """In a person's own checkout: what is the agent's."""
 
 
 def push(states: States, order: Push, *, sleep: Callable[[float], None] = time.sleep) -> PushedBranch:
     """Commit a snapshot and push it; pushing the same again changes nothing. Blocks."""
     workspace = states.storage.record(order.workspace).workspace
+    if order.steps is not None and workspace.url is None:
+        raise Unprocessable(reason="The checkout has no remote to push to. Add one with `git remote add`, or commit.")
     if workspace.url is None or workspace.commit is None:
         raise Unprocessable(reason="A branch needs a workspace of a git repository. Ask for a patch instead.")
     checked_ref(order.branch)
@@ -75,6 +81,8 @@ def _commit(states: States, workspace: Workspace, order: Push) -> tuple[str, tup
     """A commit of the snapshot, the last one again if it would be the same; and the submodules that it leaves out."""
     state = states.state(workspace.id, order.snapshot)
     original, done = states.delivered_trees(workspace.id, state.tree)
+    if order.steps is not None:
+        done = tree_of_agent(states, workspace.id, order.steps, original, done)
     tree, left_out = states.as_commit(workspace.id, done)
     if tree == states.as_commit(workspace.id, original)[0]:
         if left_out:
@@ -93,22 +101,26 @@ def nothing_but(workspace: str, left_out: Sequence[LargeFile]) -> NothingToDeliv
 def _commit_of(states: States, workspace: Workspace, order: Push, tree: str) -> str:
     repository = states.repository(workspace.id)
     known = states.storage.record(workspace.id).pushed.get(order.branch, ())
-    about = _about(order.text)
+    about = described(order.text)
     for commit in reversed(known):
         if _tree_and_text(states.storage.git, repository, commit) == (tree, about.message.strip()):
             return commit
-    when = _moment(states, order)
+    return committed(states.storage.git, repository, tree, workspace.commit, about, _moment(states, order))
+
+
+def committed(git: Git, repository: Path, tree: str, parent: str | None, text: CommitText, when: str) -> str:
+    """A commit of a tree."""
+    about = described(text)
     env = {
         f"GIT_{who}_{name}": value for who in ("AUTHOR", "COMMITTER") for name, value in _identity(about, when).items()
     }
-    parents = ("-p", str(workspace.commit))
-    made = states.storage.git.run(
-        "commit-tree", *parents, "-F", "-", tree, repository=repository, given=about.message.encode(), env=env
-    )
+    parents = ("-p", parent) if parent is not None else ()
+    given = about.message.encode()
+    made = git.run("commit-tree", *parents, "-F", "-", tree, repository=repository, given=given, env=env)
     return made.decode().strip()
 
 
-def _about(text: CommitText) -> CommitText:
+def described(text: CommitText) -> CommitText:
     message = text.message.replace("\0", "").strip()
     if not message:
         raise InvalidRequest(reason="message: a commit needs a message.", errors={"message": ["is empty"]})

@@ -24,18 +24,24 @@ def check_delivery(repo: Repo, wanted: Deliver, policy: Policy) -> None:
             pass
         case "local":
             check_checkout(repo, policy)
+        case "commit":
+            if repo.mode != "checkout":
+                raise refused("delivery.mode", "the agent does not work in a checkout of yours", "Choose another way")
         case "branch":
-            _check_remote(repo, "a branch")
+            _check_remote(repo, "a branch", policy)
         case "pr":
-            _check_remote(repo, "a pull request")
+            _check_remote(repo, "a pull request", policy)
             _check_forge(repo, wanted, policy)
         case _:
             assert_never(wanted.mode)
 
 
-def _check_remote(repo: Repo, what: str) -> None:
-    if repo.mode != "git":
+def _check_remote(repo: Repo, what: str, policy: Policy) -> None:
+    if repo.mode == "checkout" and repo.url is None:
+        raise refused("delivery.mode", f"{what} needs a remote, and the checkout has none", "Choose a commit")
+    if repo.mode not in {"git", "checkout"}:
         raise refused("delivery.mode", f"{what} needs a workspace of a git repository", "Choose a patch")
+    allowed(repo.url or "", policy)
 
 
 def _check_forge(repo: Repo, wanted: Deliver, policy: Policy) -> None:
@@ -52,6 +58,8 @@ def check_checkout(repo: Repo, policy: Policy) -> None:
     if repo.mode == "folder":
         allowed_folder(repo.path or "", policy, field="repo.path")
         return
+    if repo.mode == "checkout":
+        raise refused("delivery.mode", "the agent works in your checkout, so all of it is there", "Choose a commit")
     address = allowed(repo.url or "", policy) if repo.mode == "git" else None
     if address is None or address.protocol != "file":
         raise refused(

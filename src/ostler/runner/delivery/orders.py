@@ -20,6 +20,7 @@ from ostler.runner.delivery.forge import (
     patiently,
 )
 from ostler.runner.delivery.forges import forge_of
+from ostler.runner.delivery.own_commits import commit_here
 from ostler.runner.delivery.service import (
     BranchOrder,
     PullRequestOrder,
@@ -53,6 +54,8 @@ async def _deliver(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrd
             return DeliveryResult(url=pushed.url, branch=pushed.branch, commit=pushed.commit, left_out=pushed.left_out)
         case "local":
             return await _local(library, order)
+        case "commit":
+            return await _commit(library, order)
         case "pr":
             return await _request(library, policy, order)
         case _:
@@ -63,6 +66,13 @@ async def _local(library: WorkspaceLibrary, order: DeliveryOrder) -> DeliveryRes
     name, snapshot = order.workspace, order.snapshot
     done = await library.threads.alone(name, lambda: apply_locally(library.states, name, snapshot, order.folder))
     return DeliveryResult(url=done.folder, size=done.size)
+
+
+async def _commit(library: WorkspaceLibrary, order: DeliveryOrder) -> DeliveryResult:
+    name, text = order.workspace, CommitText(message=order.message)
+    return await library.threads.alone(
+        name, lambda: commit_here(library.states, name, order.snapshot, order.steps or (), text)
+    )
 
 
 async def _request(library: WorkspaceLibrary, policy: Policy, order: DeliveryOrder) -> DeliveryResult:
@@ -120,4 +130,5 @@ def _branch_order(order: DeliveryOrder) -> BranchOrder:
         text=CommitText(message=order.message),
         snapshot=order.snapshot,
         credential=Credential(token=given.token, user=given.user) if given is not None else None,
+        steps=order.steps,
     )

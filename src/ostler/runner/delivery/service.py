@@ -21,6 +21,7 @@ from ostler.runner.delivery.forges import forge_of
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import Credential, GitSource
 from ostler.runner.workspaces.repositories.policy import allowed, checked_ref
+from ostler.wire.provisioning import OwnStep
 from ostler.wire.workspaces import Workspace
 
 LABEL = "delivery"
@@ -34,6 +35,8 @@ class BranchOrder(msgspec.Struct, frozen=True, kw_only=True):
     text: CommitText
     snapshot: str | None = None
     credential: Credential | None = None
+    steps: tuple[OwnStep, ...] | None = None
+    """In a person's own checkout: what is the agent's."""
 
 
 class PullRequestOrder(msgspec.Struct, frozen=True, kw_only=True):
@@ -69,6 +72,7 @@ async def deliver_branch(library: WorkspaceLibrary, order: BranchOrder) -> Pushe
         branch=order.branch,
         text=order.text,
         credential=order.credential,
+        steps=order.steps,
     )
     return await library.threads.alone(order.workspace, lambda: push(library.states, wanted))
 

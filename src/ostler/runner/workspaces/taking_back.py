@@ -3,9 +3,7 @@
 What a file becomes is worked out of git trees before anything is written: git never looks at the files themselves.
 """
 
-import os
 from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
 from ostler.base.errors import Unprocessable
@@ -13,17 +11,9 @@ from ostler.runner.workspaces.diffs import printable
 from ostler.runner.workspaces.files import Files
 from ostler.runner.workspaces.git import Git, GitFailed
 from ostler.runner.workspaces.states import States
+from ostler.runner.workspaces.versions import ABSENT, ORDINARY, Version, content, differing, merged, without_lines
 
-_ABSENT = "000000"
-_ORDINARY = frozenset({"100644", "100755"})
 _MOST_NAMED = 20
-
-
-class _Version(NamedTuple):
-    """A file as a tree has it."""
-
-    mode: str
-    blob: str
 
 
 class _Result(NamedTuple):
@@ -34,22 +24,25 @@ class _Result(NamedTuple):
     executable: bool
 
 
-def take_back(states: States, workspace: str, old: str, new: str, paths: tuple[str, ...]) -> tuple[str, ...]:
+def take_back(
+    states: States, workspace: str, old: str, new: str, paths: tuple[str, ...], lines: tuple[int, ...] | None = None
+) -> tuple[str, ...]:
     """Make these files what they were in the older state, but for what was changed after the newer one. Blocks.
 
     Gives the files that were written or removed; raises Unprocessable, with nothing done, if one cannot be.
     """
     git, repository = states.storage.git, states.repository(workspace)
     before, after, now = (states.state(workspace, name).tree for name in (old, new, "now"))
-    since = {path: there for path, (_, there) in _differing(git, repository, after, now).items()}
+    since = {path: there for path, (_, there) in differing(git, repository, after, now).items()}
     results: list[_Result] = []
     odd: list[str] = []
-    for path, (was, became) in _differing(git, repository, before, after).items():
+    for path, (was, became) in differing(git, repository, before, after).items():
         is_now = since.get(path, became)
         if path not in paths or is_now == was:
             continue
         try:
-            results.append(_result_of(git, repository, path, was, became, is_now))
+            kept = was if lines is None else without_lines(git, repository, was, became, lines)
+            results.append(_result_of(git, repository, path, kept, became, is_now))
         except GitFailed:
             odd.append(printable(path))
     if odd:
@@ -65,36 +58,12 @@ def take_back(states: States, workspace: str, old: str, new: str, paths: tuple[s
     return tuple(printable(result.path) for result in results)
 
 
-def _differing(git: Git, repository: Path, one: str, other: str) -> dict[str, tuple[_Version, _Version]]:
-    listed = git.run("diff-tree", "-r", "-z", "--no-renames", "--raw", one, other, repository=repository)
-    fields = os.fsdecode(listed).split("\0")
-    found: dict[str, tuple[_Version, _Version]] = {}
-    for about, path in zip(fields[::2], fields[1::2], strict=False):
-        old_mode, new_mode, old_blob, new_blob, _ = about.removeprefix(":").split(" ")
-        found[path] = _Version(old_mode, old_blob), _Version(new_mode, new_blob)
-    return found
-
-
-def _result_of(git: Git, repository: Path, path: str, was: _Version, became: _Version, is_now: _Version) -> _Result:
-    if not {was.mode, is_now.mode} <= {*_ORDINARY, _ABSENT}:
+def _result_of(git: Git, repository: Path, path: str, was: Version, became: Version, is_now: Version) -> _Result:
+    if not {was.mode, is_now.mode} <= {*ORDINARY, ABSENT}:
         raise GitFailed("a link or a submodule")
     if is_now == became:
-        content = None if was.mode == _ABSENT else _content(git, repository, was)
-        return _Result(path, content, was.mode == "100755")
-    if _ABSENT in {was.mode, became.mode, is_now.mode}:
+        kept = None if was.mode == ABSENT else content(git, repository, was)
+        return _Result(path, kept, was.mode == "100755")
+    if ABSENT in {was.mode, became.mode, is_now.mode}:
         raise GitFailed("made or removed since")
-    return _Result(path, _merged(git, repository, was, became, is_now), is_now.mode == "100755")
-
-
-def _content(git: Git, repository: Path, version: _Version) -> bytes:
-    return git.run("cat-file", "blob", version.blob, repository=repository)
-
-
-def _merged(git: Git, repository: Path, was: _Version, became: _Version, is_now: _Version) -> bytes:
-    """What is there now, with the way from one version to the next taken back."""
-    with TemporaryDirectory(prefix="ostler-") as folder:
-        names = []
-        for name, version in (("now", is_now), ("became", became), ("was", was)):
-            (Path(folder) / name).write_bytes(_content(git, repository, version))
-            names.append(str(Path(folder) / name))
-        return git.run("merge-file", "-p", "--quiet", "--", *names)
+    return _Result(path, merged(git, repository, is_now, became, was), is_now.mode == "100755")

@@ -12,6 +12,7 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order, remember_access
+from ostler.server.sessions.work.own_steps import own_steps
 from ostler.server.sessions.work.pipeline import changed_beside, snapshot_data
 from ostler.server.store.acting import deed
 from ostler.server.tasks.delivery_plan import DeliveryPlans
@@ -41,15 +42,19 @@ async def deliver_now(
 
 
 async def _deliver(
-    workspaces: Workspaces, session: SessionCore, wanted: Deliver, new_words: tuple[Literal["title", "body"], ...]
+    workspaces: Workspaces,
+    session: SessionCore,
+    wanted: Deliver,
+    new_words: tuple[Literal["title", "body"], ...],
 ) -> DeliveryCompletedData:
     _refuse_if_busy(session)
     workspace = workspace_of(session)
     changed_by = changed_beside(session)
+    steps = await own_steps(workspaces, session, wanted.paths)
     frozen = await workspaces.snapshot(
         workspace, _NOTE, agent=session.record.agent, session=session.id, changed_by=changed_by
     )
-    order = replace(delivery_order(session, wanted, frozen.id), new_words=new_words)
+    order = replace(delivery_order(session, wanted, frozen.id), new_words=new_words, steps=steps)
     done = delivered(session.id, order, await workspaces.deliver(order))
     snapshot = snapshot_data(session, frozen, session.state.turn_count, _NOTE, changed_by=changed_by)
     await session.note(deed(drafts.snapshot(snapshot), *delivery_drafts(done)))

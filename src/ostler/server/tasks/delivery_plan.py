@@ -11,6 +11,7 @@ from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.work.chores import REQUEST_SECONDS, files_in_use
 from ostler.server.sessions.work.delivery import access_of, branch_words, folder_of, repo_of
 from ostler.server.sessions.work.delivery_words import proposed_body, proposed_title
+from ostler.server.sessions.work.own_steps import own_steps, turn_files
 from ostler.server.tasks.states import BASE, NOW, workspace_of
 from ostler.server.tasks.views import delivery_view
 from ostler.wire.delivery import DeliverSession, DeliveryPlan, DeliveryWay
@@ -20,7 +21,7 @@ from ostler.wire.texts import BRANCH, LINE, PARAGRAPHS, WEB
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import Deliver, DeliveryMode, Difference, GitRefs, Repo
 
-_MODES: tuple[DeliveryMode, ...] = ("pr", "local", "branch", "patch")
+_MODES: tuple[DeliveryMode, ...] = ("pr", "local", "commit", "branch", "patch")
 """Best first."""
 _MOST_BRANCHES = 500
 _SHOWN = 80
@@ -44,6 +45,9 @@ class DeliveryPlans:
         target = self._target(refs)
         tips = {ref.name: ref.commit for ref in refs.refs if ref.kind == "branch"} if refs is not None else {}
         made = session.state.workspace
+        steps = await own_steps(self._workspaces, session)
+        files = await turn_files(self._workspaces, session, steps) if steps is not None else None
+        there = {each.path for each in found.files}
         return DeliveryPlan(
             mode=last.mode if last is not None else next(way.mode for way in ways if way.why_not is None),
             ways=ways,
@@ -57,10 +61,12 @@ class DeliveryPlans:
             target=target,
             branches=tuple(tips)[:_MOST_BRANCHES],
             behind=bool(made and made.commit and target in tips and tips[target] != made.commit),
-            repository=repo.url if repo is not None else None,
+            repository=self._url(repo),
             folder=folder_of(repo),
             problem=problem,
             delivery=delivery_view(session.state),
+            paths=tuple(path for path in files.named if path in there) if files is not None else None,
+            left=tuple(path for path in files.others if path in there) if files is not None else (),
         )
 
     async def _changes(self) -> Difference:
@@ -95,6 +101,7 @@ class DeliveryPlans:
             credential=wanted.credential,
             forge=wanted.forge,
             api_url=wanted.api_url,
+            paths=wanted.paths,
         )
 
     # What there is
@@ -107,13 +114,20 @@ class DeliveryPlans:
 
     async def _refs(self, repo: Repo | None) -> tuple[GitRefs | None, str | None]:
         """The branches of the remote, or why they cannot be had."""
-        if repo is None or repo.mode != "git":
+        if (url := self._url(repo)) is None:
             return None, None
-        asked = Repo(url=repo.url, credential=access_of(self._session).credential)
+        asked = Repo(url=url, credential=access_of(self._session).credential)
         try:
             return await self._workspaces.refs(asked), None
         except OstlerError as error:
             return None, str(error)
+
+    def _url(self, repo: Repo | None) -> str | None:
+        """Where a branch would go to."""
+        made = self._session.state.workspace
+        if repo is not None and repo.mode == "checkout":
+            return made.url if made is not None else None
+        return repo.url if repo is not None and repo.mode == "git" else None
 
     async def _ways(self, repo: Repo | None, wanted: DeliverSession | None = None) -> tuple[DeliveryWay, ...]:
         return tuple([DeliveryWay(mode=mode, why_not=await self._why_not(mode, repo, wanted)) for mode in _MODES])

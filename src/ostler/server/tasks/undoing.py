@@ -1,20 +1,18 @@
 """Taking back what one turn changed in the files; the conversation, and what was changed since, stay."""
 
-from pathlib import PurePosixPath
-
-from ostler.base.errors import InvalidTransition, SessionBusy
+from ostler.base.errors import InvalidRequest, InvalidTransition, SessionBusy
 from ostler.link.workspaces import Workspaces
 from ostler.server.sessions import drafts
-from ostler.server.sessions.folders import own_folders, relative
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
-from ostler.server.sessions.work.pipeline import changed_beside, snapshot_data
+from ostler.server.sessions.work.own_steps import is_own, named_files
+from ostler.server.sessions.work.pipeline import snapshot_data
 from ostler.server.store.acting import deed
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
-from ostler.wire.events import FileChanged, decode_event
 from ostler.wire.workspaces import Undone, UndoTurn
+
+_MOST_NAMED = 3
 
 
 class Undoing:
@@ -30,6 +28,7 @@ class Undoing:
         """Between two turns, or after the last; and nothing else meanwhile."""
         live = self._live
         workspace_of(self._session)
+        self._refuse_vague(wanted)
         await live.chores.do(patience=REQUEST_SECONDS)
         done = await live.chores.alone(lambda: self._undo(wanted), patience=REQUEST_SECONDS)
         await live.turns.go_on()
@@ -43,17 +42,40 @@ class Undoing:
         old, new = between(session.id, snapshots, await logs.turns(session.id), turn, BASE, NOW)
         found = await self._workspaces.files.diff(workspace, old=old, new=new, context=0, text=False)
         changed = {path for file in found.files for path in (file.path, file.old_path) if path is not None}
-        chosen = set(wanted.paths) if wanted.paths is not None else await self._of_agent(turn, changed)
-        taken = await self._workspaces.take_back(workspace, old=old, new=new, paths=tuple(sorted(chosen & changed)))
-        note = f"undid turn {turn}"
-        frozen = await self._workspaces.snapshot(
-            workspace, note, agent=session.record.agent, session=session.id, changed_by=changed_beside(session)
-        )
-        data = snapshot_data(
-            session, frozen, session.state.stands_at, note, restored_from=old, changed_by=changed_beside(session)
-        )
+        chosen = set(wanted.paths) if wanted.paths is not None else changed
+        if wanted.paths is None and turn is not None and is_own(session):
+            chosen = await named_files(self._workspaces, session, turn)
+        await self._keep_what_is_not_the_agents(workspace)
+        paths = tuple(sorted(chosen & changed))
+        taken = await self._workspaces.take_back(workspace, old=old, new=new, paths=paths, lines=wanted.lines)
+        note = f"undid turn {turn}" if turn is not None else f"undid {', '.join(paths[:_MOST_NAMED])}"
+        frozen = await self._workspaces.snapshot(workspace, note, agent=session.record.agent, session=session.id)
+        since = old if old != BASE else snapshots[0].snapshot_id
+        data = snapshot_data(session, frozen, session.state.stands_at, note, restored_from=since)
         await session.note(deed(drafts.snapshot(data)))
         return Undone(turn=turn, paths=taken, left=tuple(sorted(changed - chosen)), snapshot_id=frozen.id)
+
+    async def _keep_what_is_not_the_agents(self, workspace: str) -> None:
+        """In a folder of a person's own: what they changed is not taken for what is taken back."""
+        session, stand = self._session, self._session.state.stand
+        if not is_own(session):
+            return
+        note, since = "before an undo", (stand.tree if stand is not None else None) or ""
+        frozen = await self._workspaces.snapshot_of_person(workspace, note, since=since)
+        if frozen is not None:
+            data = snapshot_data(session, frozen, session.state.stands_at, note, changed_by="person")
+            await session.note(deed(drafts.snapshot(data)))
+
+    def _refuse_vague(self, wanted: UndoTurn) -> None:
+        if wanted.turn is None and is_own(self._session):
+            why = "in a folder of your own, name the turn, so that nothing of yours is taken back"
+            raise InvalidRequest(reason=f"turn: {why}.", errors={"turn": [why]})
+        if wanted.turn is None and wanted.paths is None:
+            why = "name a turn, or the files"
+            raise InvalidRequest(reason=f"turn: {why} in `paths`.", errors={"turn": [why]})
+        if wanted.lines is not None and len(wanted.paths or ()) != 1:
+            why = "lines are those of one file"
+            raise InvalidRequest(reason=f"lines: {why}. Name it in `paths`.", errors={"lines": [why]})
 
     def _refuse_unless_idle(self) -> None:
         state = self._session.state
@@ -61,20 +83,3 @@ class Undoing:
             raise SessionBusy(session=self._session.id, turn=state.turn.turn_id)
         if state.status != "running" and not state.ended:
             raise InvalidTransition(session=self._session.id, status=state.status, verb="get files back")
-
-    async def _of_agent(self, number: int, changed: set[str]) -> set[str]:
-        """What the agent changed: in a person's own folder only what its tools named, since that person works there."""
-        if changed_beside(self._session) == "agent":
-            return changed
-        session = self._session
-        turn = await self._sessions.store.logs.find_turn(session.id, number)
-        first, last = (turn.first_sequence, turn.last_sequence or session.last) if turn is not None else (0, 0)
-        folders = await own_folders(self._workspaces, session.record, session.state)
-        named: set[str] = set()
-        async for page in pages(self._sessions.store, session.id, max(0, first - 1)):
-            events = [decode_event(stored.body) for stored in page if stored.number <= last]
-            paths = [event.data.path for event in events if isinstance(event, FileChanged)]
-            named.update(relative(str(PurePosixPath(session.record.cwd) / path), folders) for path in paths)
-            if page[-1].number >= last:
-                break
-        return named & changed

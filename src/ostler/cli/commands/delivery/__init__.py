@@ -10,7 +10,7 @@ from ostler.wire.tasks import Delivered, PullRequestView
 from ostler.wire.workspace_events import DeliveryCompletedData
 from ostler.wire.workspaces import DeliveryMode, ForgeKind
 
-_WAYS = {"pr": "pull request", "local": "local checkout", "branch": "branch", "patch": "patch"}
+_WAYS = {"pr": "pull request", "local": "local checkout", "commit": "commit", "branch": "branch", "patch": "patch"}
 
 
 @click.command(cls=ApiCommand)
@@ -32,7 +32,9 @@ def _plan_text(plan: DeliveryPlan) -> str:
         ("pull request", _request_text(plan.delivery.pull_request) if plan.delivery is not None else None),
         ("new since", "yes" if plan.has_news else "no"),
         ("would be a", _WAYS[plan.mode]),
-        ("to", plan.folder if plan.mode == "local" else plan.target),
+        ("to", plan.folder if plan.mode in {"local", "commit"} else plan.target),
+        ("files", ", ".join(plan.paths or ())),
+        ("left out", ", ".join(plan.left)),
         ("branch", plan.branch if plan.mode in {"pr", "branch"} else None),
         ("title", plan.title),
         ("target", "has moved on since the session began" if plan.behind else None),
@@ -54,6 +56,7 @@ def _plan_text(plan: DeliveryPlan) -> str:
 @click.option("--repo-token", envvar="OSTLER_REPO_TOKEN", metavar="TOKEN", help="Token for the repository.")
 @click.option("--forge", type=click.Choice(["github", "gitlab", "gitea"]), help="Where the host does not tell.")
 @click.option("--api-url", metavar="URL", help="The forge's interface, if it is not at its usual place.")
+@click.option("--path", "paths", multiple=True, help="Only this file of a checkout of your own; repeatable.")
 @json_option
 @click.pass_obj
 def deliver(
@@ -70,9 +73,10 @@ def deliver(
     repo_token: str | None,
     forge: ForgeKind | None,
     api_url: str | None,
+    paths: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Hand the result over: as a pull request, into the local checkout, as a branch or a patch.
+    """Hand the result over: as a pull request, into the local checkout, as a commit, a branch or a patch.
 
     Without a MODE as it was done last, or the best that is possible. `delivery` shows what that would be.
     """
@@ -89,6 +93,7 @@ def deliver(
             token=repo_token,
             forge=forge,
             api_url=api_url,
+            paths=paths or None,
         )
     show(done, as_json, lambda: delivery_text(done))
 
@@ -120,6 +125,8 @@ def delivery_text(done: Delivered | DeliveryCompletedData) -> str:
             return f"Patch of {done.size} bytes: {done.url}"
         case "branch":
             return f"Pushed {done.branch} ({done.commit}) to {done.url}"
+        case "commit":
+            return f"Committed {done.commit} to {done.branch or 'the detached head'} of {done.url}"
         case "local":
             return f"Applied to {done.url}" if done.size else f"{done.url} has all of it already"
         case _:

@@ -60,7 +60,7 @@ def repo_of(session: SessionCore) -> Repo | None:
 
 def folder_of(repo: Repo | None) -> str | None:
     """The checkout or the folder of the runner's machine that a workspace was made from."""
-    if repo is None or repo.mode == "folder":
+    if repo is None or repo.mode in {"folder", "checkout"}:
         return repo.path if repo is not None else None
     url = repo.url or ""
     if url.startswith("file://"):

@@ -27,6 +27,7 @@ from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
 from ostler.server.sessions.work.delivery_words import worded
 from ostler.server.sessions.work.large_files import large_file_notices
+from ostler.server.sessions.work.own_steps import is_own, own_steps
 from ostler.server.sessions.work.progress import ProgressLog
 from ostler.server.sessions.work.restoring import put_back
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
@@ -305,6 +306,8 @@ class Pipeline:
         if task.delivery is None or session.state.delivered:
             return []
         order = delivery_order(session, await worded(session, task.delivery), frozen.id)
+        steps = await own_steps(self._workspaces(session), session, task.delivery.paths)
+        order = msgspec.structs.replace(order, steps=steps)
         try:
             result = await self._workspaces(session).deliver(order)
         except NothingToDeliver as error:
@@ -335,8 +338,7 @@ def created(made: Workspace, setup: SetupOutcome | None = None) -> WorkspaceCrea
 
 def changed_beside(session: SessionCore) -> ChangedBy:
     """Who changes the files of a session while no turn is under way."""
-    made = session.state.workspace
-    return _beside(made.provider) if made is not None else "agent"
+    return "person" if is_own(session) else "agent"
 
 
 def _beside(provider: str) -> ChangedBy:
