@@ -82,6 +82,8 @@ from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.triggers.acting import Deliveries
 from ostler.server.triggers.service import Triggers
+from ostler.server.webhooks.service import Webhooks
+from ostler.server.webhooks.telling import Telling
 from ostler.stopping import Leaving, at_terminal, bounded, stop_signal
 from ostler.wire.runners import RunnerAbout
 
@@ -191,6 +193,7 @@ class Server:
         services.directory.start()
         await self._engine.start(self._works)
         services.schedules.start(self._engine.wake)
+        services.webhooks.telling.start()
         self._retention.start(sessions)
         services.pull_requests.start(sessions)
         pools = running_pools(
@@ -235,6 +238,7 @@ class Server:
                 await self.front.stop()
             await services.search.close()
             await services.schedules.close()
+            await services.webhooks.telling.close()
             await services.background.aclose(seconds=_STOP_TASKS_SECONDS)
             await services.sessions.registry.aclose(seconds=_STOP_TASKS_SECONDS)
 
@@ -283,7 +287,8 @@ def _wake(engine: Engine, retention: Retention) -> None:
 async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
-    clock, search = SystemClock(), Search(store)
+    clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
+    telling = Telling(store, rules, is_shared=peers is not None)
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -293,6 +298,7 @@ async def _services(
         when_offered=lambda: fleet.look(),
         when_ended=lambda: _wake(engine, retention),
         when_complete=search.wake,
+        when_written=telling.wake,
         at_work=lambda runner: fleet.at_work(runner),
         refresh=lambda: shared.refresh(),
     )
@@ -327,6 +333,7 @@ async def _services(
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
         triggers=Triggers(store.triggers, store.templates, clock),
+        webhooks=Webhooks(store, telling, rules, clock),
         engine=engine,
         directory=directory,
         quotas=quotas,

@@ -68,6 +68,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ostler.server.tasks",
         "ostler.server.templates",
     ),
+    "ostler.server.webhooks": ("ostler.server.store",),
     "ostler.server.engine": ("ostler.server.store",),
     "ostler.server.objects": (),
     "ostler.server.sessions": (
@@ -100,6 +101,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ostler.server.schedules",
         "ostler.server.templates",
         "ostler.server.triggers",
+        "ostler.server.webhooks",
         "ostler.server.search",
         "ostler.server.store",
     ),

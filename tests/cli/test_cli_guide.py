@@ -11,7 +11,7 @@ from ostler.cli import root
 from ostler.cli.root import Target
 
 GUIDE = Path(__file__).parents[2] / "docs" / "guides" / "cli.md"
-OTHERS = ("saved-prompts.md", "templates.md", "schedules.md", "triggers.md")
+OTHERS = ("saved-prompts.md", "templates.md", "schedules.md", "triggers.md", "webhooks.md")
 _TEXTS = "".join(path.read_text() for path in (GUIDE, *map(GUIDE.with_name, OTHERS)))
 BLOCKS = re.findall(r"^```sh\n(.*?)^```$", _TEXTS, re.MULTILINE | re.DOTALL)
 COMMANDS = [line for block in BLOCKS for line in block.splitlines() if re.match(r"ostler +[^# ]", line)]

@@ -16,7 +16,8 @@ PROGRAMS = re.findall(
     + GUIDE.with_name("saved-prompts.md").read_text()
     + GUIDE.with_name("templates.md").read_text()
     + GUIDE.with_name("schedules.md").read_text()
-    + GUIDE.with_name("triggers.md").read_text(),
+    + GUIDE.with_name("triggers.md").read_text()
+    + GUIDE.with_name("webhooks.md").read_text(),
     re.MULTILINE | re.DOTALL,
 )
 
@@ -34,11 +35,12 @@ PROGRAMS = re.findall(
                 "Hi",
                 "5",
                 "waiting",
+                "webhook.test",
             ],
             strict=True,
         )
     ),
-    ids=["run", "watch", "errors", "prompts", "templates", "schedules", "triggers"],
+    ids=["run", "watch", "errors", "prompts", "templates", "schedules", "triggers", "webhooks"],
 )
 def test_a_program_of_the_guide_runs(server: RunningServer, tmp_path: Path, program: str, printed: str) -> None:
     ready = program.replace("http://127.0.0.1:2468", server.url)

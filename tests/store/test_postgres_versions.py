@@ -28,15 +28,15 @@ async def test_tables_are_not_changed_while_a_server_of_an_older_version_uses_th
     await older.settled()
     back = (
         f"UPDATE schema_version SET version = {SCHEMA_VERSION - 1}",
-        "DROP TABLE triggers",
-        "DROP TABLE deliveries",
+        "DROP TABLE project_webhooks",
+        "DROP TABLE webhook_calls",
     )
     await execute(url, *back)
     with pytest.raises(SettingsError, match="tables of an older version, which servers of that version use"):
         await PostgresStore.open(url, tmp_path / "newer", boot="now")
     await older.close()
     newer = await PostgresStore.open(url, tmp_path / "newer", boot="now")
-    await execute(url, "SELECT chain FROM deliveries")
+    await execute(url, "SELECT chain FROM webhook_calls")
     await newer.close()
 
 

@@ -41,6 +41,8 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "EditTrigger": {"paused": True},
     "TryDelivery": {"event": {"tea": 1}},
     "PreviewTrigger": {"event": {"tea": 1}},
+    "NewWebhook": {"url": "https://example.com/hook", "events": ["turn.ended"]},
+    "EditWebhook": {"paused": True},
     "DrainRunner": {},
     "AskKeys": {"providers": ["none"]},
     "Handshake": {"sessionId": "nobody", "hosts": ["lin-01"], "timeoutSec": 0},

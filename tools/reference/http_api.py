@@ -28,6 +28,7 @@ _NOUNS = (
     "templates",
     "schedules",
     "triggers",
+    "webhooks",
     "events",
     "asks",
     "tasks",

@@ -18,6 +18,7 @@ COMMANDS = {
     "templates": "Keep definitions of agents, and start sessions, tasks and schedules with them.",
     "schedules": "Begin tasks of templates by the clock.",
     "triggers": "Let events from outside begin work.",
+    "webhooks": "Tell others what happens.",
     "search": "Find what was said in sessions.",
     "import": "Go on with a conversation that an agent's own program has on the server's machine.",
     "task": "Order work on a repository.",

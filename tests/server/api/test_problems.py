@@ -36,6 +36,8 @@ UNKNOWN = {
     "schedule": "schedule_not_found",
     "trigger": "trigger_not_found",
     "delivery": "trigger_not_found",
+    "webhook": "webhook_not_found",
+    "call": "webhook_not_found",
     "key_id": "not_found",
 }
 ANY = {"host", "stream"}

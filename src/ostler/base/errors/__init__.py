@@ -12,6 +12,7 @@ from ostler.base.errors import (  # noqa: F401  parts of the table
     templates,
     triggers,
     turns,
+    webhooks,
 )
 from ostler.base.errors.error import OstlerError as OstlerError
 

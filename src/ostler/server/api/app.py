@@ -48,6 +48,7 @@ from ostler.server.api.routes import (
     tasks,
     templates,
     triggers,
+    webhooks,
     workspaces,
 )
 from ostler.server.api.routes.dialects import (
@@ -147,6 +148,7 @@ def _litestar(services: Services | None) -> Litestar:
         templates,
         schedules,
         triggers,
+        webhooks,
         asks,
         snapshots,
         workspaces,

@@ -24,6 +24,7 @@ from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.triggers.service import Triggers
+from ostler.server.webhooks.service import Webhooks
 from ostler.wire.fleets import InventoryHost
 
 _CLASSES = (0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1.0, 5.0)
@@ -48,6 +49,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The followers that are configured."""
     schedules: Schedules
     triggers: Triggers
+    webhooks: Webhooks
     engine: Engine
     directory: Directory
     quotas: Quotas

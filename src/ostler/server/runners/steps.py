@@ -48,6 +48,8 @@ class NextSteps(msgspec.Struct, frozen=True, kw_only=True):
     """A session is over, or deleted."""
     when_complete: Callable[[], None] = _nothing
     """There is something new to be found: an item is complete, or a session is gone."""
+    when_written: Callable[[], None] = _nothing
+    """There are new events in a log."""
     at_work: Callable[[str], Counter[str]] = lambda _: Counter()
     """How many sessions are at work on a runner, by share."""
     refresh: Callable[[], Awaitable[None]] = _later

@@ -77,6 +77,7 @@ class Registry:
         peers = ownership.peers
         self._project_feeds = ProjectFeeds(
             steps.when_complete,
+            steps.when_written,
             last=last_position,
             limit_bytes=limits.buffer_bytes,
             ring=peers.ring if peers is not None else None,

@@ -35,6 +35,7 @@ from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import CompletedItems, SearchIndex
 from ostler.server.store.templates import Templates
 from ostler.server.store.triggers import Triggers
+from ostler.server.store.webhooks import Webhooks
 from ostler.wire.sessions import Ask, Turn
 from ostler.wire.workspaces import Snapshot
 
@@ -270,6 +271,7 @@ class Store(Protocol):
     templates: Templates
     schedules: Schedules
     triggers: Triggers
+    webhooks: Webhooks
     search: SearchIndex
     schema_version: int
     was_cut: bool

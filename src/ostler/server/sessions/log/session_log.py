@@ -49,14 +49,16 @@ _LITTLE_BYTES = 8192
 class ProjectFeed:
     """The live end of all sessions of one project; frames are numbered by position, which all projects share."""
 
-    def __init__(self, feed: Feed, completed: Callable[[], object]) -> None:
-        """`completed` is called when an item of a session is complete."""
+    def __init__(self, feed: Feed, completed: Callable[[], object], written: Callable[[], object]) -> None:
+        """`completed` is called when an item of a session is complete, `written` with all events."""
         self.feed = feed
         self._completed = completed
+        self._written = written
 
     def committed(self, append: Append, last_position: int) -> None:
         """Show committed events of one session to whoever follows all of them."""
         self.publish(append, last_position)
+        self._written()
         if any(mark.type == "item.completed" for mark in append.marks):
             self._completed()
 
@@ -76,9 +78,14 @@ class SharedProjectFeed(ProjectFeed):
     """The same where other servers write too: what they hold up is not passed by, so readers go by the store."""
 
     def __init__(
-        self, feed: Feed, completed: Callable[[], object], project: str, ring: Callable[[Bell], object]
+        self,
+        feed: Feed,
+        completed: Callable[[], object],
+        written: Callable[[], object],
+        project: str,
+        ring: Callable[[Bell], object],
     ) -> None:
-        super().__init__(feed, completed)
+        super().__init__(feed, completed, written)
         self._project = project
         self._ring = ring
 
@@ -99,13 +106,15 @@ class ProjectFeeds:
     def __init__(
         self,
         completed: Callable[[], object],
+        written: Callable[[], object],
         *,
         last: int,
         limit_bytes: int,
         ring: Callable[[Bell], object] | None = None,
     ) -> None:
-        """`completed` is called when an item of a session is complete."""
+        """`completed` is called when an item of a session is complete, `written` with all events."""
         self._completed = completed
+        self._written = written
         self._last = last
         self._limit = limit_bytes
         self._ring = ring
@@ -116,9 +125,9 @@ class ProjectFeeds:
         if project not in self._feeds:
             feed = Feed(last=self._last, limit_bytes=self._limit)
             self._feeds[project] = (
-                ProjectFeed(feed, self._completed)
+                ProjectFeed(feed, self._completed, self._written)
                 if self._ring is None
-                else SharedProjectFeed(feed, self._completed, project, self._ring)
+                else SharedProjectFeed(feed, self._completed, self._written, project, self._ring)
             )
         return self._feeds[project]
 

@@ -37,8 +37,10 @@ from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.triggers import SqlTriggers
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
+from ostler.server.store.sql.webhooks import SqlWebhooks
 from ostler.server.store.templates import Templates
 from ostler.server.store.triggers import Triggers
+from ostler.server.store.webhooks import Webhooks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -141,6 +143,7 @@ class PostgresStore(_Writing, SqlReads):
         self.templates: Templates = SqlTemplates(reader, self._change)
         self.schedules: Schedules = SqlSchedules(reader, self._change)
         self.triggers: Triggers = SqlTriggers(reader, self._change)
+        self.webhooks: Webhooks = SqlWebhooks(reader, self._change)
         self.search: SearchIndex = PostgresSearch(reader.pool)
         self.was_cut = lock.was_cut
         self._lock = lock

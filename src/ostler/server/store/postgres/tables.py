@@ -17,7 +17,20 @@ _MORE = {
 }
 """Columns that other databases take out of JSON."""
 _TEXT_KEYS = frozenset(
-    {"id", "session", "ask_id", "scope", "key", "project", "name", "revision", "tag", "schedule", "trigger_id"}
+    {
+        "id",
+        "session",
+        "ask_id",
+        "scope",
+        "key",
+        "project",
+        "name",
+        "revision",
+        "tag",
+        "schedule",
+        "trigger_id",
+        "webhook_id",
+    }
 )
 
 

@@ -9,6 +9,7 @@ from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGR
 from ostler.server.store.sql.search_schema import SEARCH
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
 from ostler.server.store.sql.triggers_schema import TRIGGERS, TRIGGERS_POSTGRES
+from ostler.server.store.sql.webhooks_schema import WEBHOOKS, WEBHOOKS_POSTGRES
 
 _SESSIONS = """
 CREATE TABLE sessions (
@@ -403,6 +404,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(SCHEDULES, SCHEDULES_POSTGRES),
     Migration(TRIGGERS, TRIGGERS_POSTGRES),
     Migration(LIMITS, LIMITS),
+    Migration(WEBHOOKS, WEBHOOKS_POSTGRES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -18,6 +18,7 @@ from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
 from ostler.server.store.sql.triggers import SqlTriggers
 from ostler.server.store.sql.verbs import SqlLogs, SqlReads
+from ostler.server.store.sql.webhooks import SqlWebhooks
 from ostler.server.store.sqlite import jobs, statements
 from ostler.server.store.sqlite.database import Database
 from ostler.server.store.sqlite.dialect import SQLITE
@@ -29,6 +30,7 @@ from ostler.server.store.sqlite.runner_keys import SqliteRunnerKeys
 from ostler.server.store.sqlite.search import SqliteSearch
 from ostler.server.store.templates import Templates
 from ostler.server.store.triggers import Triggers
+from ostler.server.store.webhooks import Webhooks
 
 P = ParamSpec("P")
 T = TypeVar("T")
@@ -88,6 +90,7 @@ class SqliteStore(_Writing, SqlReads):
         self.templates: Templates = SqlTemplates(database, database.change)
         self.schedules: Schedules = SqlSchedules(database, database.change)
         self.triggers: Triggers = SqlTriggers(database, database.change)
+        self.webhooks: Webhooks = SqlWebhooks(database, database.change)
         self.jobs: Jobs = SqliteJobs(database)
         self._search = SqliteSearch(folder)
         self.search: SearchIndex = self._search

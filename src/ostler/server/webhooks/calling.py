@@ -1,0 +1,76 @@
+"""One try of one call: signed as Standard Webhooks say, to an address that is checked each time, never redirected."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+import msgspec
+from msgspec.structs import replace
+
+from ostler.base import signing
+from ostler.base.addresses import AddressRules
+from ostler.base.errors import AddressRefused
+from ostler.base.logs import never_log
+from ostler.server.store.webhooks import CallRow
+from ostler.wire.webhooks import NewWebhook
+
+if TYPE_CHECKING:
+    import httpx
+
+SECONDS = 15.0
+"""So long a receiver may take."""
+PAUSES = (5.0, 60.0, 300.0, 1800.0, 7200.0, 18000.0, 28800.0, 28800.0)
+"""Between tries; about a day in all."""
+_LONGEST_WISH = 28800.0
+"""A receiver may ask us to come again later, but not after more than this."""
+_ANSWER_BYTES = 2**16
+_LONGEST_REASON = 300
+GONE = 410
+
+
+class Outcome(msgspec.Struct, frozen=True, kw_only=True):
+    """What a receiver answered, or why there was no answer."""
+
+    status: int | None = None
+    reason: str | None = None
+    """None if the call was taken."""
+    retry_after: float = 0.0
+
+
+async def tried(rules: AddressRules, wanted: NewWebhook, call: CallRow, at: int) -> Outcome:
+    """Make a call; what is answered but its status is not read. The address may hold a secret, so it is not logged."""
+    import httpx  # noqa: PLC0415 - it would slow every start
+
+    from ostler.base.dialling import checked_client  # noqa: PLC0415 - the same
+
+    never_log(wanted.url, wanted.secret)
+    headers = {"content-type": "application/json", "user-agent": "ostler", "ostler-event": call.type}
+    headers |= signing.headers(signing.key(wanted.secret), call.id, at, call.body)
+    async with checked_client(rules, field="url", most_bytes=_ANSWER_BYTES, seconds=SECONDS) as client:
+        try:
+            async with client.stream("POST", wanted.url, content=call.body, headers=headers) as answer:
+                return _outcome(answer)
+        except AddressRefused as error:  # the operator may allow it before the next try
+            return Outcome(reason=str(error)[:_LONGEST_REASON])
+        except (httpx.HTTPError, httpx.InvalidURL) as error:
+            return Outcome(reason=f"it cannot be reached ({type(error).__name__})")
+
+
+def _outcome(answer: "httpx.Response") -> Outcome:
+    status = answer.status_code
+    if answer.is_success:
+        return Outcome(status=status)
+    reason = f"it answered {status}" + (", and redirects are not followed" if answer.is_redirect else "")
+    asked = answer.headers.get("retry-after", "")
+    wish = float(asked) if asked.isascii() and asked.isdigit() and len(asked) < 8 else 0.0
+    return Outcome(status=status, reason=reason, retry_after=min(wish, _LONGEST_WISH))
+
+
+def settled(call: CallRow, outcome: Outcome, now: float, spread: Callable[[], float]) -> CallRow:
+    """The call after a try: delivered, to be tried again, or given up; `spread` is from 0 to 1."""
+    told = replace(call, status=outcome.status, reason=outcome.reason)
+    if outcome.reason is None:
+        return replace(told, state="delivered")
+    if call.tries > len(PAUSES) or outcome.status == GONE:
+        return replace(told, state="failed")
+    pause = max(PAUSES[call.tries - 1] * (1 + spread() / 10), outcome.retry_after)
+    return replace(told, due=now + pause)

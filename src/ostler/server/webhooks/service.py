@@ -1,0 +1,198 @@
+"""The webhooks of a server's store, as people make them, try them and look at their calls."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+import msgspec
+from msgspec.structs import replace
+
+from ostler.base import signing
+from ostler.base.addresses import AddressRules, Unresolved
+from ostler.base.clock import Clock
+from ostler.base.errors import InvalidRequest, SessionNotFound
+from ostler.base.errors.webhooks import TooManyWebhooks, WebhookCallNotFound, WebhookNotFound
+from ostler.base.ids import new_id
+from ostler.server.store.protocol import Store
+from ostler.server.store.webhooks import PAUSED, CallRow, WebhookRow
+from ostler.server.webhooks.telling import Telling, body_of, new_call
+from ostler.wire.events import EVENTS
+from ostler.wire.webhooks import (
+    EditWebhook,
+    NewWebhook,
+    ToldEvent,
+    Webhook,
+    WebhookDelivery,
+    WebhookDeliveryDetails,
+    WebhookMessage,
+)
+
+_MOST = 100
+_LISTED = 100
+_TEST = "webhook.test"
+_FAMILIES = frozenset(f"{name.partition('.')[0]}.*" for name in EVENTS if "." in name)
+
+
+class Webhooks:
+    """What people do with webhooks."""
+
+    def __init__(
+        self, store: Store, telling: Telling, rules: AddressRules, clock: Clock, now: Callable[[], float] = time.time
+    ) -> None:
+        self._store = store
+        self._rows = store.webhooks
+        self.telling = telling
+        self._rules = rules
+        self._clock = clock
+        self._now = now
+
+    async def all(self, project: str) -> tuple[Webhook, ...]:
+        """Those of a project."""
+        return tuple(map(_shown, await self._rows.all(project)))
+
+    async def one(self, project: str, webhook: str) -> Webhook:
+        """One of them."""
+        return _shown(await self._row(project, webhook))
+
+    async def add(self, project: str, wanted: NewWebhook) -> Webhook:
+        """One more, which is told what happens from now on; a secret that the server made is in the answer alone."""
+        body = await self._checked(wanted)
+        if wanted.session is not None:
+            record = await self._store.find_session(project, wanted.session)
+            if record is None:
+                raise SessionNotFound(session=wanted.session)
+            body = replace(body, session=record.id)
+        made = None if wanted.secret is not None else signing.new_secret()
+        row = WebhookRow(
+            id=new_id("whk"),
+            project=project,
+            body=msgspec.json.encode(replace(body, secret=made or wanted.secret)),
+            position=await self._store.logs.settled_position(),
+            created_at=self._clock.now(),
+        )
+        if not await self._rows.add(row, _MOST):
+            raise TooManyWebhooks(most=_MOST)
+        self.telling.begin()
+        return replace(_shown(row), secret=made)
+
+    async def edit(self, project: str, webhook: str, wanted: EditWebhook) -> Webhook:
+        """Change what is given; calls that wait go where the webhook leads then, and pauses leave out what happens."""
+        row = await self._row(project, webhook)
+        changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
+        paused = changes.pop("paused", None)
+        row = replace(row, body=msgspec.json.encode(await self._checked(replace(body_of(row.body), **changes))))
+        if paused:
+            row = replace(row, stopped=row.stopped or PAUSED)
+        elif paused is not None and row.stopped is not None:
+            row = replace(row, stopped=None, failing_since=None, position=await self._store.logs.settled_position())
+        if not await self._rows.change(row):
+            raise WebhookNotFound(id=webhook[:80])
+        self.telling.begin()
+        return _shown(row)
+
+    async def remove(self, project: str, webhook: str) -> None:
+        """Forget one with its calls."""
+        row = await self._row(project, webhook)
+        await self._rows.remove(project, row.id)
+
+    async def test(self, project: str, webhook: str) -> WebhookDelivery:
+        """Make a call that no event asks for."""
+        row = await self._row(project, webhook)
+        self._be_told(row)
+        message = WebhookMessage(type=_TEST, timestamp=self._clock.now(), data=ToldEvent(project=project))
+        call = new_call(row.id, message, number=0, chain=None, at=self._now())
+        await self._rows.call(call)
+        self.telling.begin()
+        return _delivery(call)
+
+    async def deliveries(self, project: str, webhook: str) -> tuple[WebhookDelivery, ...]:
+        """The last calls."""
+        row = await self._row(project, webhook)
+        return tuple(map(_delivery, await self._rows.calls(row.id, _LISTED)))
+
+    async def delivery(self, project: str, webhook: str, call: str) -> WebhookDeliveryDetails:
+        """One with what is sent."""
+        _, found = await self._call(project, webhook, call)
+        shown = _delivery(found)
+        fields = {field: getattr(shown, field) for field in shown.__struct_fields__}
+        return WebhookDeliveryDetails(content=msgspec.json.decode(found.body), **fields)
+
+    async def replay(self, project: str, webhook: str, call: str) -> WebhookDelivery:
+        """Make a call once more, or now instead of later; its id stays, so receivers know it."""
+        row, found = await self._call(project, webhook, call)
+        self._be_told(row)
+        await self._rows.again(found)
+        self.telling.begin()
+        return _delivery((await self._call(project, webhook, call))[1])
+
+    def _be_told(self, row: WebhookRow) -> None:
+        if row.stopped is not None:
+            reason = "is paused or disabled. Let it go on first: `ostler webhooks edit ID --resume`"
+            raise InvalidRequest(reason=f"Webhook {row.id} {reason}.", errors={"webhook": [reason]})
+
+    async def _row(self, project: str, webhook: str) -> WebhookRow:
+        row = await self._rows.find(project, webhook)
+        if row is None:
+            raise WebhookNotFound(id=webhook[:80])
+        return row
+
+    async def _call(self, project: str, webhook: str, call: str) -> tuple[WebhookRow, CallRow]:
+        row = await self._row(project, webhook)
+        found = await self._rows.find_call(row.id, call)
+        if found is None:
+            raise WebhookCallNotFound(id=call[:80])
+        return row, found
+
+    async def _checked(self, wanted: NewWebhook) -> NewWebhook:
+        """A webhook that can be called; all that is wrong with it is told at once, but its address by itself."""
+        faults: dict[str, list[str]] = {}
+        unknown = [each for each in wanted.events if each != "*" and each not in EVENTS and each not in _FAMILIES]
+        if unknown:
+            faults["events"] = [f"'{unknown[0][:80]}' is no type of events; use one such as turn.ended, session.* or *"]
+        elif not wanted.events:
+            faults["events"] = ["name at least one type of events, or *"]
+        try:
+            signing.key(wanted.secret)
+        except ValueError as error:
+            faults["secret"] = [str(error)]
+        if faults:
+            reason = "; ".join(f"{field}: {reasons[0]}" for field, reasons in faults.items())
+            raise InvalidRequest(reason=f"{reason}.", errors=faults)
+        try:
+            await self._rules.checked(wanted.url, "url")
+        except Unresolved:
+            return wanted  # it is checked at each try
+        return wanted
+
+
+def _time(at: float) -> str:
+    return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+
+
+def _shown(row: WebhookRow) -> Webhook:
+    """A webhook without its secret."""
+    body = body_of(row.body)
+    fields = {field: getattr(body, field) for field in body.__struct_fields__ if field != "secret"}
+    return Webhook(
+        id=row.id,
+        created_at=row.created_at,
+        paused=row.stopped == PAUSED,
+        disabled=row.stopped if row.stopped != PAUSED else None,
+        failing_since=None if row.failing_since is None else _time(row.failing_since),
+        **fields,
+    )
+
+
+def _delivery(call: CallRow) -> WebhookDelivery:
+    return WebhookDelivery(
+        id=call.id,
+        webhook=call.webhook_id,
+        type=call.type,
+        state=call.state,
+        session=call.session,
+        tries=call.tries,
+        status=call.status,
+        reason=call.reason,
+        created_at=_time(call.at),
+        next_try_at=_time(call.due) if call.state == "waiting" and call.due else None,
+    )

@@ -1,0 +1,181 @@
+"""Webhooks tell others what happens: signed, in order for each session, and also when a server is killed."""
+
+import os
+import signal
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.server.api.test_triggers import push
+from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
+from tests.support.receiving import SECRET, Receiver, receiving
+from tests.support.serving import running_server
+
+Made = dict[str, Any]
+
+
+def create(api: httpx.Client, receiver: Receiver, *events: str, **more: Any) -> str:
+    answered = api.post("/webhooks", json={"url": receiver.url, "events": events, "secret": SECRET, **more})
+    assert answered.status_code == 201, answered.text
+    return str(answered.json()["id"])
+
+
+def calls(api: httpx.Client, webhook: str) -> list[Made]:
+    found: list[Made] = api.get(f"/webhooks/{webhook}/deliveries").json()["items"]
+    return found
+
+
+def said(api: httpx.Client, session: str, *texts: str) -> None:
+    for text in texts:
+        sent = api.post(f"/sessions/{session}/messages", json={"message": f"mock: say {text}"})
+        assert sent.status_code in {200, 201, 202}, sent.text
+
+
+def new_session(api: httpx.Client, **more: Any) -> str:
+    return str(api.post("/sessions", json={"agent": "mock", **more}).json()["id"])
+
+
+def test_what_happens_is_told_signed_and_thin_to_who_wants_to_hear_it(api: httpx.Client) -> None:
+    with receiving() as receiver:
+        webhook = create(api, receiver, "turn.*")
+        session = new_session(api)
+        said(api, session, "Tea.")
+        wait_until(lambda: len(receiver.heard) == 2, "the turn began and ended")
+        wait_until(lambda: {each["state"] for each in calls(api, webhook)} == {"delivered"}, "it is in the list")
+    assert receiver.forged == 0
+    assert [body["type"] for _, body in receiver.heard] == ["turn.started", "turn.ended"]
+    name, told = receiver.heard[1]
+    ended = api.get(f"/sessions/{session}/events", params={"types": "turn.ended"}).json()["events"][0]
+    assert told["timestamp"] == ended["time"]
+    assert told["data"] == {
+        "project": "default",
+        "session": session,
+        "sequence": ended["sequence"],
+        "eventId": ended["event_id"],
+        "path": f"/api/v1/sessions/{session}",
+    }
+    assert [each["id"] for each in calls(api, webhook)] == [name, receiver.heard[0][0]]
+    assert api.get(f"/webhooks/{webhook}/deliveries/{name}").json()["content"] == told
+    api.delete(f"/webhooks/{webhook}")
+    assert_problem(api.get(f"/webhooks/{webhook}"), "webhook_not_found")
+
+
+def test_only_what_was_asked_for_is_told_with_its_content_if_that_was_asked_for(api: httpx.Client) -> None:
+    push(api)
+    with receiving() as of_session, receiving() as of_template:
+        mine, other = new_session(api), new_session(api)
+        one = create(api, of_session, "turn.ended", session=mine, content=True)
+        two = create(api, of_template, "turn.ended", template="triage")
+        said(api, other, "No.")
+        said(api, mine, "Yes.")
+        begun = new_session(api, template="triage", inputs={"number": 1, "title": "Tea"})
+        said(api, begun, "Also.")
+        wait_until(lambda: bool(of_session.heard and of_template.heard), "both were told")
+        assert [body["data"]["session"] for _, body in of_session.heard] == [mine]
+        assert of_session.heard[0][1]["data"]["event"]["type"] == "turn.ended"
+        assert [body["data"]["session"] for _, body in of_template.heard] == [begun]
+        for webhook in (one, two):
+            api.delete(f"/webhooks/{webhook}")
+
+
+def test_a_failing_call_holds_back_its_session_and_no_other_one(api: httpx.Client) -> None:
+    with receiving(503, 200) as receiver:
+        webhook = create(api, receiver, "turn.ended")
+        first, other = new_session(api), new_session(api)
+        said(api, first, "One.")
+        wait_until(lambda: [each["tries"] for each in calls(api, webhook)] == [1], "it was tried")
+        wait_until(lambda: calls(api, webhook)[0].get("reason") == "it answered 503", "it failed")
+        said(api, first, "Two.")
+        said(api, other, "Three.")
+        wait_until(lambda: bool(receiver.texts(other)), "the other session is told")
+        assert len(receiver.texts(first)) == 1, "the first call of the session comes first"
+        wait_until(lambda: "failingSince" not in api.get(f"/webhooks/{webhook}").json(), "another call was taken since")
+        held = next(each for each in calls(api, webhook) if each["state"] == "waiting" and each.get("tries"))
+        assert held["nextTryAt"] > held["createdAt"]
+        again = api.post(f"/webhooks/{webhook}/deliveries/{held['id']}/replay")
+        assert again.status_code == 202
+        wait_until(lambda: len(receiver.texts(first)) == 3, "both are told after that")
+        assert receiver.heard[0][0] == held["id"]
+        assert [name for name, body in receiver.heard if body == receiver.heard[0][1]] == [held["id"]] * 2
+        assert receiver.texts(first) == sorted(receiver.texts(first))
+        api.delete(f"/webhooks/{webhook}")
+
+
+def test_an_address_that_is_gone_is_left_alone_until_somebody_lets_it_go_on(api: httpx.Client) -> None:
+    with receiving(302, 410, 200) as receiver:
+        webhook = create(api, receiver, "turn.ended")
+        tested = api.post(f"/webhooks/{webhook}/test").json()
+        wait_until(lambda: calls(api, webhook)[0].get("status") == 302, "it was sent elsewhere")
+        assert calls(api, webhook)[0]["reason"] == "it answered 302, and redirects are not followed"
+        assert api.get(f"/webhooks/{webhook}").json()["failingSince"]
+        api.post(f"/webhooks/{webhook}/deliveries/{tested['id']}/replay")
+        wait_until(lambda: "410" in api.get(f"/webhooks/{webhook}").json().get("disabled", ""), "it is disabled")
+        assert calls(api, webhook)[0]["state"] == "failed"
+        assert_problem(api.post(f"/webhooks/{webhook}/test"), "invalid_request")
+        session = new_session(api)
+        said(api, session, "Not told.")
+        wait_until(lambda: api.get(f"/sessions/{session}").json()["turnCount"] == 1, "the turn is over")
+        on = api.patch(f"/webhooks/{webhook}", json={"paused": False}).json()
+        assert "disabled" not in on
+        said(api, session, "Told.")
+        wait_until(lambda: len(receiver.heard) == 3, "it goes on")
+        assert [body["type"] for _, body in receiver.heard] == ["webhook.test", "webhook.test", "turn.ended"]
+        api.delete(f"/webhooks/{webhook}")
+
+
+@pytest.mark.parametrize(
+    ("body", "code", "field"),
+    [
+        ({"events": ["turn.over"]}, "invalid_request", "events"),
+        ({"events": []}, "invalid_request", "events"),
+        ({"secret": "tea"}, "invalid_request", "secret"),
+        ({"url": "ftp://example.com"}, "address_refused", "url"),
+        ({"url": "http://169.254.169.254/latest"}, "address_refused", "url"),
+        ({"session": "nobody"}, "session_not_found", None),
+    ],
+)
+def test_a_webhook_that_makes_no_sense_is_refused_by_name(
+    api: httpx.Client, body: Made, code: str, field: str | None
+) -> None:
+    before = api.get("/webhooks").json()
+    answered = api.post("/webhooks", json={"url": "https://127.0.0.1:1/hook", "events": ["*"], **body})
+    assert_problem(answered, code, field=field)
+    assert api.get("/webhooks").json() == before
+
+
+def test_a_secret_that_the_server_made_is_shown_once(api: httpx.Client) -> None:
+    made = api.post("/webhooks", json={"url": "http://127.0.0.1:1/hook", "events": ["turn.ended"]}).json()
+    assert made["secret"].startswith("whsec_")
+    assert "secret" not in api.get(f"/webhooks/{made['id']}").json()
+    api.delete(f"/webhooks/{made['id']}")
+
+
+@pytest.mark.lane("server")
+def test_a_server_that_is_killed_in_the_middle_of_calls_loses_none_of_them(state_dir: Path) -> None:
+    with receiving() as receiver:
+        receiver.go_on.clear()
+        with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+            create(api, receiver, "item.completed", "turn.ended")
+            sessions = [new_session(api) for _ in range(3)]
+            for session in sessions:
+                said(api, session, "One.", "Two.", "Three.")
+            wait_until(lambda: len(receiver.heard) == 3, "a call of each session is under way")
+            os.kill(server.process.pid, signal.SIGKILL)
+            server.process.wait()
+        under_way = {name for name, _ in receiver.heard}
+        receiver.heard.clear()
+        receiver.go_on.set()
+        with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+
+            def wanted(session: str) -> list[int]:
+                params = {"types": "item.completed,turn.ended", "limit": "1000"}
+                found = api.get(f"/sessions/{session}/events", params=params).json()["events"]
+                return [each["sequence"] for each in found]
+
+            wait_until(lambda: [wanted(each)[6:] != [] for each in sessions] == [True] * 3, "turns go on")
+            wait_until(lambda: all(receiver.texts(each) == wanted(each) for each in sessions), "all is told in order")
+        assert under_way <= {name for name, _ in receiver.heard}, "with the ids they had"
+        assert receiver.forged == 0
