@@ -80,7 +80,7 @@ from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
-from ostler.server.triggers.acting import Deliveries
+from ostler.server.triggers.acting import Deliveries, line_of
 from ostler.server.triggers.service import Triggers
 from ostler.server.webhooks.service import Webhooks
 from ostler.server.webhooks.telling import Telling
@@ -288,7 +288,13 @@ async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
-    telling = Telling(store, rules, is_shared=peers is not None)
+    triggers = Triggers(store.triggers, store.templates, clock)
+
+    async def begin(project: str, trigger: str, call: str, event: Any, labels: Mapping[str, str]) -> None:
+        await triggers.told(project, trigger, call, event, line_of(labels))
+        engine.wake()
+
+    telling = Telling(store, rules, is_shared=peers is not None, begin=begin)
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -332,7 +338,7 @@ async def _services(
         search=search,
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
-        triggers=Triggers(store.triggers, store.templates, clock),
+        triggers=triggers,
         webhooks=Webhooks(store, telling, rules, clock),
         engine=engine,
         directory=directory,

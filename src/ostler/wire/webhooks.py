@@ -15,6 +15,7 @@ class NewWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
     """Which address is told of what."""
 
     url: _Url
+    """`https://...`, or `trigger:NAME` to let a trigger of the project begin work."""
     events: tuple[str, ...]
     """Types of events such as `turn.ended`, all of a family such as `session.*`, or `*`."""
     secret: str | None = None

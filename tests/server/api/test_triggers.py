@@ -204,3 +204,50 @@ def test_a_storm_is_stored_and_none_of_it_is_lost_when_the_server_is_killed(stat
 
         wait_until(lambda: len(told()) >= 50, "the session heard all of them")
         assert sorted(told()) == sorted(f"{n}." for n in range(50))
+
+
+def test_the_end_of_one_session_begins_another_one_and_never_itself_again(state_dir: Path) -> None:
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        push(api, "after", "mock: say Looked at {{ inputs.title }}")
+        create(
+            api, "review", template="after", mapping={"inputs": {"title": "{{ event.data.session }}", "number": "1"}}
+        )
+        made = api.post("/webhooks", json={"url": "trigger:review", "events": ["session.ended"]})
+        assert made.status_code == 201, made.text
+        task = api.post("/tasks", json={"prompt": "mock: say hi", "agent": {"type": "mock"}, "repo": {"mode": "none"}})
+        first = until_state(api, "review", "started")
+        assert first["session"] != task.json()["id"]
+        details = api.get(f"/triggers/review/deliveries/{first['id']}").json()
+        assert details["event"]["data"]["session"] == task.json()["id"]
+        assert details["event"]["data"]["event"]["data"]["reason"] == "completed"
+        second = until_state(api, "review", "filtered")
+        assert second["reason"] == "it comes from the trigger itself (review)"
+        again = api.post(f"/webhooks/{made.json()['id']}/deliveries/{_call_about(api, made.json()['id'])}/replay")
+        assert again.status_code == 202
+        wait_until(lambda: sum(each.get("duplicates", 0) for each in deliveries(api, "review")) == 1, "it is known")
+        refused = api.patch(f"/webhooks/{made.json()['id']}", json={"events": ["turn.ended"]})
+        assert_problem(refused, "invalid_request", field="events")
+        assert_problem(
+            api.post("/webhooks", json={"url": "trigger:no", "events": ["session.ended"]}), "trigger_not_found"
+        )
+        api.delete("/triggers/review")
+        api.post(f"/webhooks/{made.json()['id']}/test")
+        wait_until(lambda: "disabled" in api.get(f"/webhooks/{made.json()['id']}").json(), "it leads nowhere")
+
+
+def _call_about(api: httpx.Client, webhook: str) -> str:
+    (*_, found) = api.get(f"/webhooks/{webhook}/deliveries").json()["items"]
+    return str(found["id"])
+
+
+@pytest.mark.lane("server")
+def test_what_a_project_has_no_room_for_waits_until_there_is_room(state_dir: Path) -> None:
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        push(api, prompt="mock: say Seen")
+        made = create(api, "busy")
+        limited = api.put("/limits", json={"queuedTasks": 1, "liveSessions": 1})
+        assert limited.status_code == 200, limited.text
+        for number in range(8):
+            assert send(api, made, {"number": number}, f"n{number}").status_code == 202
+        wait_until(lambda: {each["state"] for each in deliveries(api, "busy")} == {"started"}, "all were acted on")
+        assert len({each["session"] for each in deliveries(api, "busy")}) == 8

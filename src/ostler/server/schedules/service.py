@@ -40,6 +40,8 @@ _AFTER_ERROR = 5.0
 _RUNS = 50
 _DAYS = 24 * 3600.0
 _JOB_SECONDS = 120.0
+_LATER = 429
+"""The project has as much as it may have; a time waits until there is room."""
 _body = msgspec.json.Decoder(NewSchedule).decode
 _job = msgspec.json.Decoder(FireJob).decode
 
@@ -210,7 +212,7 @@ class Fires:
         try:
             session = await self._begin(row.project, task, fire.key)
         except OstlerError as error:
-            if error.status >= 500:
+            if error.status >= 500 or error.status == _LATER:
                 raise NotDone(str(error)) from error
             return replace(fire, state="failed", reason=str(error))
         return replace(fire, state="started", session=session)

@@ -6,6 +6,7 @@ one chain are told in the order they came: the job of each looks after those bef
 
 import asyncio
 from collections import defaultdict
+from collections.abc import Mapping
 
 import msgspec
 from msgspec.structs import replace
@@ -31,7 +32,11 @@ from ostler.wire.triggers import NewTrigger
 
 LABEL = "trigger"
 """The label of a session that says which trigger began it."""
+LINE_LABEL = "trigger-line"
+"""The label that says which triggers led to it, if that were several."""
 _DAYS = 24 * 3600.0
+_LATER = 429
+"""The project has as much as it may have; a delivery waits until there is room."""
 _JOB_SECONDS = 120.0
 _body = msgspec.json.Decoder(NewTrigger).decode
 _event = msgspec.json.Decoder(Event).decode
@@ -71,7 +76,7 @@ class Deliveries:
         except LiquidFault as fault:
             await self._rows.settle(replace(row, state="failed", reason=str(fault)))
         except OstlerError as error:
-            if error.status >= 500 or isinstance(error, OwnedElsewhere):
+            if error.status >= 500 or error.status == _LATER or isinstance(error, OwnedElsewhere):
                 raise NotDone(str(error)) from error
             await self._rows.settle(replace(row, state="failed", reason=str(error)))
         else:
@@ -98,7 +103,7 @@ class Deliveries:
         templates = self._sessions.store.templates
         template = await filled(templates, trigger.project, body.template or "", words.inputs, "")
         key = f"{trigger.id}:{row.chain}"[:128]
-        wanted = CreateSession(key=key, title=f"{trigger.name} {row.chain}"[:200], labels={LABEL: trigger.name})
+        wanted = CreateSession(key=key, title=f"{trigger.name} {row.chain}"[:200], labels=_labels(trigger, row))
         session = with_template(wanted, template, ())
         live, _ = await self._sessions.creation.create(trigger.project, session)
         message = SendMessage(message=words.whole_prompt(words.prompt or template.prompt, trigger.name))
@@ -108,7 +113,7 @@ class Deliveries:
     async def _begun(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow, words: Words) -> str:
         """A task of its own."""
         templates = self._sessions.store.templates
-        labels = {LABEL: trigger.name}
+        labels = _labels(trigger, row)
         task = CreateTask(template=body.template, inputs=words.inputs, prompt=words.prompt, labels=labels)
         order = await task_of(templates, trigger.project, task, ())
         order = replace(order, prompt=words.whole_prompt(order.prompt or "", trigger.name))
@@ -117,3 +122,14 @@ class Deliveries:
             trigger.project, replace(session_of(order, agent), key=row.id), spec_of(order)
         )
         return live.core.record.id
+
+
+def _labels(trigger: TriggerRow, row: DeliveryRow) -> dict[str, str]:
+    """What a session says of the triggers that led to it."""
+    line = _event(row.body).line
+    return {LABEL: trigger.name, **({LINE_LABEL: " ".join([*line, trigger.name])} if line else {})}
+
+
+def line_of(labels: Mapping[str, str]) -> tuple[str, ...]:
+    """The triggers that led to a session with these labels."""
+    return tuple(labels.get(LINE_LABEL, labels.get(LABEL, "")).split())

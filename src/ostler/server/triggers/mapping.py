@@ -14,6 +14,8 @@ from ostler.server.triggers.liquid_texts import LiquidFault, fault_of, filled, m
 from ostler.wire.triggers import MOST_MAPPING, NewTrigger
 
 _MOST_EVENT = 20_000
+_LONGEST_LINE = 5
+"""So many triggers may lead from one to the next."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -25,6 +27,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Its `id`, the time `at` that it came, and the trigger's `trigger`."""
     replay_of: str | None = None
     is_test: bool = False
+    line: tuple[str, ...] = ()
+    """Of an event of our own: the triggers that led to it, the last one last."""
 
     @property
     def context(self) -> dict[str, Any]:
@@ -101,6 +105,15 @@ def reason_against(wanted: NewTrigger, event: Event) -> str | None:
         return f"{path} does not fit the filter"
     if not wanted.allow_bots and (reason := _loop(event.event)) is not None:
         return f"{reason}, which could be an answer to the agent itself (allowBots)"
+    return None
+
+
+def circle_in(trigger: str, event: Event) -> str | None:
+    """Whether an event of our own comes from the trigger itself, or goes on and on."""
+    if trigger in event.line:
+        return f"it comes from the trigger itself ({' > '.join(event.line)})"
+    if len(event.line) >= _LONGEST_LINE:
+        return f"{len(event.line)} triggers led to it ({' > '.join(event.line)})"
     return None
 
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import hashlib
+import secrets
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 from urllib.parse import parse_qsl
@@ -28,7 +29,7 @@ from ostler.server.store.triggers import DeliveryRow, TriggerRow
 from ostler.server.store.triggers import Triggers as Rows
 from ostler.server.templates.service import found
 from ostler.server.triggers.liquid_texts import LiquidFault
-from ostler.server.triggers.mapping import Event, checked, key_of, reason_against, words_of
+from ostler.server.triggers.mapping import Event, checked, circle_in, key_of, reason_against, words_of
 from ostler.server.triggers.signatures import Sent, is_genuine, is_secret_header, name_of
 from ostler.wire.triggers import (
     Delivery,
@@ -42,6 +43,8 @@ from ostler.wire.triggers import (
 )
 
 _MOST_WAITING = 10_000
+_SECRET = 32
+"""Random bytes of a secret that we make."""
 _RETRY_AFTER = 30
 _HELD_SECONDS = 30 * 24 * 3600.0
 _DAY = 24 * 3600
@@ -110,7 +113,11 @@ class Triggers:
             await found(self._templates, project, wanted.template)
         if wanted.signature.secret is not None:
             return wanted, None
-        made = signing.new_secret() if wanted.signature.scheme in {"standard", "gitlab"} else new_id("sec")
+        made = (
+            signing.new_secret()
+            if wanted.signature.scheme in {"standard", "gitlab"}
+            else secrets.token_urlsafe(_SECRET)
+        )
         return replace(wanted, signature=replace(wanted.signature, secret=made)), made
 
     async def _row(self, project: str, name: str) -> TriggerRow:
@@ -201,6 +208,11 @@ class Triggers:
         new_row = await self._take(row, stored, name)
         return Receipt(row=new_row)
 
+    async def told(self, project: str, name: str, delivery: str, event: Any, line: Sequence[str]) -> None:
+        """Take an event of this server's own; `line` are the triggers that led to it, the last one last."""
+        row = await self._row(project, name)
+        await self._take(row, Event(event=event, line=tuple(line)), delivery)
+
     async def _take(self, row: TriggerRow, event: Event, name: str) -> DeliveryRow:
         body, now = _body(row.body), self._now()
         new = DeliveryRow(id=new_id("dlv"), trigger_id=row.id, name=name, state="waiting", chain=None, at=now, body=b"")
@@ -224,6 +236,8 @@ def _judged(wanted: NewTrigger, event: Event, new: DeliveryRow) -> DeliveryRow:
     """A delivery with its chain, or with why it begins nothing."""
     if wanted.paused:
         return replace(new, state="filtered", reason="the trigger is paused")
+    if (reason := circle_in(wanted.name, event)) is not None:
+        return replace(new, state="filtered", reason=reason)
     if (reason := reason_against(wanted, event)) is not None:
         return replace(new, state="filtered", reason=reason)
     try:

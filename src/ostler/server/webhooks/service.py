@@ -11,11 +11,12 @@ from ostler.base import signing
 from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.clock import Clock
 from ostler.base.errors import InvalidRequest, SessionNotFound
+from ostler.base.errors.triggers import TriggerNotFound
 from ostler.base.errors.webhooks import TooManyWebhooks, WebhookCallNotFound, WebhookNotFound
 from ostler.base.ids import new_id
 from ostler.server.store.protocol import Store
 from ostler.server.store.webhooks import PAUSED, CallRow, WebhookRow
-from ostler.server.webhooks.telling import Telling, body_of, new_call
+from ostler.server.webhooks.telling import TRIGGER, Telling, body_of, new_call
 from ostler.wire.events import EVENTS
 from ostler.wire.webhooks import (
     EditWebhook,
@@ -30,6 +31,7 @@ from ostler.wire.webhooks import (
 _MOST = 100
 _LISTED = 100
 _TEST = "webhook.test"
+_ONCE = "session.ended"
 _FAMILIES = frozenset(f"{name.partition('.')[0]}.*" for name in EVENTS if "." in name)
 
 
@@ -56,7 +58,7 @@ class Webhooks:
 
     async def add(self, project: str, wanted: NewWebhook) -> Webhook:
         """One more, which is told what happens from now on; a secret that the server made is in the answer alone."""
-        body = await self._checked(wanted)
+        body = await self._checked(project, wanted)
         if wanted.session is not None:
             record = await self._store.find_session(project, wanted.session)
             if record is None:
@@ -80,7 +82,9 @@ class Webhooks:
         row = await self._row(project, webhook)
         changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
         paused = changes.pop("paused", None)
-        row = replace(row, body=msgspec.json.encode(await self._checked(replace(body_of(row.body), **changes))))
+        row = replace(
+            row, body=msgspec.json.encode(await self._checked(project, replace(body_of(row.body), **changes)))
+        )
         if paused:
             row = replace(row, stopped=row.stopped or PAUSED)
         elif paused is not None and row.stopped is not None:
@@ -143,7 +147,7 @@ class Webhooks:
             raise WebhookCallNotFound(id=call[:80])
         return row, found
 
-    async def _checked(self, wanted: NewWebhook) -> NewWebhook:
+    async def _checked(self, project: str, wanted: NewWebhook) -> NewWebhook:
         """A webhook that can be called; all that is wrong with it is told at once, but its address by itself."""
         faults: dict[str, list[str]] = {}
         unknown = [each for each in wanted.events if each != "*" and each not in EVENTS and each not in _FAMILIES]
@@ -158,10 +162,22 @@ class Webhooks:
         if faults:
             reason = "; ".join(f"{field}: {reasons[0]}" for field, reasons in faults.items())
             raise InvalidRequest(reason=f"{reason}.", errors=faults)
+        if wanted.url.startswith(TRIGGER):
+            return await self._checked_trigger(project, wanted)
         try:
             await self._rules.checked(wanted.url, "url")
         except Unresolved:
             return wanted  # it is checked at each try
+        return wanted
+
+    async def _checked_trigger(self, project: str, wanted: NewWebhook) -> NewWebhook:
+        """One that leads to a trigger: only of what happens once, or prompts would follow on prompts for ever."""
+        if wanted.events != (_ONCE,):
+            reason = f"of a trigger can only be {_ONCE}"
+            raise InvalidRequest(reason=f"events {reason}.", errors={"events": [reason]})
+        name = wanted.url.removeprefix(TRIGGER)
+        if await self._store.triggers.find(project, name) is None:
+            raise TriggerNotFound(name=name[:80])
         return wanted
 
 

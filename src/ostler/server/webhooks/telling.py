@@ -11,7 +11,8 @@ import functools
 import random
 import time
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
@@ -23,7 +24,7 @@ from ostler.base.tasks import Background
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredEvent
 from ostler.server.store.webhooks import CallRow, WebhookRow
-from ostler.server.webhooks.calling import GONE, SECONDS, settled, tried
+from ostler.server.webhooks.calling import GONE, SECONDS, Outcome, settled, tried
 from ostler.wire.webhooks import NewWebhook, ToldEvent, WebhookMessage
 
 log = Log(__name__)
@@ -44,6 +45,11 @@ _UNWRITTEN = 5000
 _HELD_SECONDS = 30 * 24 * 3600.0
 _GIVE_UP_SECONDS = 5 * 24 * 3600.0
 TEMPLATE_LABEL = "template"
+_NOT_THERE = 404
+TRIGGER = "trigger:"
+"""How the address of a trigger of the same project begins."""
+Begin = Callable[[str, str, str, Any, Mapping[str, str]], Awaitable[None]]
+"""Lets a trigger of a project take a call by its id: what it says, and the labels of the session it is about."""
 body_of = msgspec.json.Decoder(NewWebhook).decode
 
 
@@ -69,12 +75,14 @@ class Telling:
         rules: AddressRules,
         *,
         is_shared: bool,
+        begin: Begin,
         now: Callable[[], float] = time.time,
         spread: Callable[[], float] = random.random,
     ) -> None:
         self._store = store
         self._rows = store.webhooks
         self._rules = rules
+        self._begin = begin
         self._is_shared = is_shared
         self._now = now
         self._spread = spread
@@ -170,7 +178,7 @@ class Telling:
                 sequence=event.sequence,
                 event_id=event.event_id,
                 path=f"/api/v1/sessions/{event.session_id}",
-                event=msgspec.Raw(each.body) if body.content else None,
+                event=msgspec.Raw(each.body) if body.content or body.url.startswith(TRIGGER) else None,
             )
             calls.append(
                 new_call(
@@ -208,12 +216,26 @@ class Telling:
         self._under_way[webhook] -= 1
         self._woken.set()
 
+    async def _tried(self, row: WebhookRow, body: NewWebhook, call: CallRow) -> Outcome:
+        if not body.url.startswith(TRIGGER):
+            return await tried(self._rules, body, call, int(self._now()))
+        record = await self._store.find_session(row.project, call.session or "")
+        labels = {} if record is None else record.labels
+        try:
+            await self._begin(
+                row.project, body.url.removeprefix(TRIGGER), call.id, msgspec.json.decode(call.body), labels
+            )
+        except OstlerError as error:
+            is_gone = error.status == _NOT_THERE
+            return Outcome(status=GONE if is_gone else None, reason=str(error))
+        return Outcome()
+
     async def _call(self, row: WebhookRow, call: CallRow) -> None:
         async with asyncio.timeout(_LEASE_SECONDS):
-            outcome = await tried(self._rules, body_of(row.body), call, int(self._now()))
+            outcome = await self._tried(row, body_of(row.body), call)
         now, stopped = self._now(), None
         if outcome.status == GONE:
-            stopped = "it answered 410: it wants no more calls"
+            stopped = f"{outcome.reason}: it wants no more calls"
         elif outcome.reason is not None and row.failing_since is not None:
             is_hopeless = now - row.failing_since > _GIVE_UP_SECONDS
             stopped = f"it took no call for five days; the last time {outcome.reason}" if is_hopeless else None
