@@ -1,0 +1,85 @@
+"""Two servers of one database: what begins or is told by itself happens once, also when one of them is killed."""
+
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import httpx
+
+from tests.cluster.conftest import Servers
+from tests.server.api.test_triggers import create as create_trigger
+from tests.server.api.test_triggers import deliveries, push, send
+from tests.server.api.test_webhooks import new_session, said
+from tests.support.patience import wait_until
+from tests.support.receiving import SECRET, receiving
+
+_MANY = 40
+
+
+def _tasks(api: httpx.Client, label: str) -> list[str]:
+    found: list[dict[str, Any]] = api.get("/sessions", params={"label": label, "perPage": 100}).json()["items"]
+    return [each["id"] for each in found]
+
+
+def test_each_time_of_a_schedule_begins_one_task_whoever_is_killed(
+    servers: Servers, a: httpx.Client, b: httpx.Client
+) -> None:
+    servers.start_missing()
+    push(a, prompt="mock: say Tick")
+    soon = (datetime.now(UTC) + timedelta(seconds=2)).isoformat()
+    names = [f"once-{number}" for number in range(6)]
+    for name in names:
+        made = b.post("/schedules", json={"name": name, "template": "triage", "at": soon})
+        assert made.status_code == 201, made.text
+    servers.kill("a")
+    runs = [lambda name=name: b.get(f"/schedules/{name}/runs").json()["items"] for name in names]
+    wait_until(lambda: [[run["state"] for run in each()] for each in runs] == [["started"]] * 6, "all have begun")
+    for name in names:
+        assert len(_tasks(b, f"schedule={name}")) == 1
+    servers.start_missing()
+
+
+def test_each_delivery_begins_one_task_whoever_is_killed(servers: Servers, b: httpx.Client) -> None:
+    servers.start_missing()
+    push(b, prompt="mock: say Seen")
+    made = create_trigger(b, "storm")
+    with servers.api("a") as first, ThreadPoolExecutor(4) as pool:
+        sent = [pool.submit(send, (first, b)[n % 2], made, {"n": n // 2}, f"n{n // 2}") for n in range(2 * _MANY)]
+        answers = [each.result().status_code for each in sent]
+    assert (answers.count(202), answers.count(200)) == (_MANY, _MANY), "each came twice, to another server"
+    servers.kill("a")
+    wait_until(lambda: {each["state"] for each in deliveries(b, "storm")} == {"started"}, "all were acted on")
+    begun = {each["session"] for each in deliveries(b, "storm")}
+    assert len(begun) == _MANY
+    assert set(_tasks(b, "trigger=storm")) == begun
+    servers.start_missing()
+
+
+def test_calls_of_webhooks_come_in_order_and_none_is_lost_whoever_is_killed(servers: Servers) -> None:
+    servers.start_missing()
+    with receiving() as receiver, servers.api("b") as b:
+        body = {"url": receiver.url, "events": ["item.completed", "turn.ended"], "secret": SECRET}
+        webhook = b.post("/webhooks", json=body).json()["id"]
+        with servers.api("a") as a:
+            sessions = [new_session(api) for api in (a, b, b)]
+            receiver.go_on.clear()
+            for api, session in zip((a, b, b), sessions, strict=True):
+                said(api, session, "One.", "Two.", "Three.")
+            wait_until(lambda: len(receiver.heard) >= 3, "calls are under way")
+        servers.kill("a")
+        receiver.go_on.set()
+
+        def wanted(session: str) -> list[int]:
+            params = {"types": "item.completed,turn.ended", "limit": "1000"}
+            return [each["sequence"] for each in b.get(f"/sessions/{session}/events", params=params).json()["events"]]
+
+        def told(session: str) -> list[int]:
+            return list(dict.fromkeys(receiver.texts(session)))
+
+        wait_until(lambda: all(len(wanted(each)) == 9 for each in sessions[1:]), "turns of the server that is left")
+        wait_until(lambda: all(told(each) == wanted(each) for each in sessions), "all is told in order", seconds=90)
+        assert receiver.forged == 0
+        names = {name for name, _ in receiver.heard}
+        assert len(names) == len({(each["data"]["session"], each["data"]["sequence"]) for _, each in receiver.heard})
+        b.delete(f"/webhooks/{webhook}")
+    servers.start_missing()
