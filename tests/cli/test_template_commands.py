@@ -41,6 +41,20 @@ def test_a_folder_is_pushed_used_and_written_again(ostler: Ostler, tmp_path: Pat
     assert "--template that names one" in ostler("sessions", "create").stderr
 
 
+def test_a_template_is_run_with_its_own_prompt_or_another_one(ostler: Ostler, tmp_path: Path) -> None:
+    assert ostler("templates", "push", str(_folder(tmp_path / "agent"))).returncode == 0
+    ran = ostler("run", "--empty", "--template", "cli", "--input", "who=Ann")
+    assert "Hello Ann3" in ran.stdout, ran.stderr
+    other = ostler("run", "--empty", "--template", "cli@latest", "--input", "who=Ann", "mock: say Not that.")
+    assert "Not that." in other.stdout
+    assert "inputs.nobody" in ostler("run", "--empty", "--template", "cli", "--input", "nobody=x").stderr
+    assert "name it with --template" in ostler("run", "--empty", "--input", "who=Ann", "mock", "hi").stderr
+    (tmp_path / "agent" / "template.toml").write_text('name = "silent"')
+    assert ostler("templates", "push", str(tmp_path / "agent")).returncode == 0
+    assert "does not say what to do" in ostler("run", "--empty", "--template", "silent").stderr
+    assert "no template 'nobody'" in ostler("run", "--empty", "--template", "nobody").stderr
+
+
 def test_a_commit_is_pushed_as_git_has_it(ostler: Ostler, tmp_path: Path) -> None:
     folder = _folder(tmp_path / "agent")
     (folder / "template.toml").write_text('name = "committed"')

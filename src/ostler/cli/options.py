@@ -1,9 +1,10 @@
 """Options that `run` and `sessions create` share."""
 
 import sys
+import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, TypedDict, TypeVar, cast
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast
 
 import click
 import msgspec
@@ -12,7 +13,7 @@ from ostler.cli.api import pairs
 from ostler.client import Client
 from ostler.wire.events import PermissionMode
 from ostler.wire.sessions import TurnLimits
-from ostler.wire.templates import LATEST, TemplateVariable
+from ostler.wire.templates import LATEST, TemplateVariable, placed
 from ostler.wire.workspaces import Repo
 
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -87,6 +88,33 @@ def _input(text: str, variable: TemplateVariable | None) -> Any:
         return msgspec.json.decode(text)
     except msgspec.DecodeError:
         return text
+
+
+class ChosenTemplate(NamedTuple):
+    """A template that a command begins with, as it is now."""
+
+    reference: str
+    """Its name and revision."""
+    inputs: dict[str, Any]
+    prompt: str | None
+    has_repo: bool
+    """Whether it says where its agent works."""
+
+
+def chosen_template(client: Client, template: str, given: dict[str, str]) -> ChosenTemplate:
+    """The revision that is named, with its prompt filled."""
+    name, _, wanted = template.partition("@")
+    known = client.templates.revision(name, wanted or LATEST)
+    texts = {each.path: each.text or "" for each in client.templates.export(name, known.revision).files}
+    inputs = inputs_of(client, template, given)
+    values = {each: inputs.get(each, variable.default) for each, variable in known.variables.items()}
+    prompt = tomllib.loads(texts["template.toml"]).get("prompt")
+    return ChosenTemplate(
+        reference=f"{name}@{known.revision}",
+        inputs=inputs,
+        prompt=placed(prompt, values) if prompt else None,
+        has_repo="repo" in tomllib.loads(texts.get("infrastructure.toml", "")),
+    )
 
 
 class Arguments(TypedDict):

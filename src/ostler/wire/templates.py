@@ -1,5 +1,7 @@
 """Templates: stored definitions of agents, their revisions, and what fills them."""
 
+import re
+from collections.abc import Mapping
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -13,6 +15,8 @@ MOST_BYTES = 10 * 2**20
 """Of all files of one revision."""
 LATEST = "latest"
 """The tag that every push moves."""
+PLACE = re.compile(r"\{\{\s*inputs\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
+"""Where a text has the value of a variable."""
 REVISION = r"^sha256:[0-9a-f]{64}$"
 
 Tag = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": NAME})]
@@ -120,3 +124,21 @@ class TemplateDifference(Answer, frozen=True, kw_only=True):
     old: str
     new: str
     changes: tuple[TemplateChange, ...]
+
+
+def placed(text: str, values: Mapping[str, Any]) -> str:
+    """A text of a template with the values of its variables in their places."""
+    return PLACE.sub(lambda place: value_text(values.get(place["name"])), text)
+
+
+def value_text(value: Any) -> str:
+    """A value as texts have it."""
+    match value:
+        case None:
+            return ""
+        case bool():
+            return "true" if value else "false"
+        case list() | tuple():
+            return ", ".join(map(value_text, value))
+        case _:
+            return str(value)

@@ -11,7 +11,16 @@ import click
 
 from ostler.cli.api import ApiCommand, connect, connect_async
 from ostler.cli.defaults import folder_here, usual_agent
-from ostler.cli.options import Arguments, prompt_text, session_arguments, session_options
+from ostler.cli.options import (
+    Arguments,
+    ChosenTemplate,
+    chosen_template,
+    inputs_of,
+    prompt_text,
+    session_arguments,
+    session_options,
+    template_options,
+)
 from ostler.cli.root import INTERRUPTED, Target
 from ostler.cli.terminal.conversation import Conversation, ConversationOptions, OnAsk, UserLeft
 from ostler.cli.terminal.render import Renderer
@@ -31,6 +40,7 @@ _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupte
 @click.option(
     "--prompt", "saved", type=WORDS["prompt"], metavar="NAME", help="A saved prompt; PROMPT is what it is given."
 )
+@template_options
 @session_options
 @click.option("--empty", is_flag=True, help="Work in a new empty folder.")
 @click.option("--yes", "-y", "on_ask", flag_value="allow", help="Allow whatever the agent asks to do.")
@@ -47,6 +57,8 @@ def command(
     /,
     words: tuple[str, ...],
     saved: str | None,
+    template: str | None,
+    inputs: dict[str, str],
     empty: bool,
     on_ask: OnAsk | None,
     keep: bool | None,
@@ -55,19 +67,24 @@ def command(
 ) -> None:
     """Give an agent one prompt and watch it work.
 
+    With --template, PROMPT may be left out if the template says what to do, and AGENT if it names one.
     It works in the folder that you stand in, with the agent that you use. PROMPT `-` reads standard input. Ctrl-C
     interrupts the turn, a second one leaves; the turn is interrupted too when nobody reads the output any longer, as
     after `| head`. The exit code is 0 if the turn completed, 1 if it failed, 130 if it was interrupted, 141 if the
     reader left.
     """
     with connect(ctx.obj) as client:
-        agent, prompt = _agent_and_prompt(client, words, is_saved=saved is not None)
+        chosen = _chosen(client, template, inputs)
+        agent, prompt = _agent_and_prompt(client, words, is_saved=saved is not None, template=chosen)
         text = prompt_text(prompt) if saved is None else _saved_text(client, saved, prompt)
-        here = None if empty or given["cwd"] else _folder(client, ctx.obj, given)
+        is_elsewhere = empty or given["cwd"] or (chosen is not None and chosen.has_repo)
+        here = None if is_elsewhere else _folder(client, ctx.obj, given)
         given["cwd"] = given["cwd"] or here
     options = ConversationOptions(on_ask=on_ask or "ask", interactive=sys.stdin.isatty(), as_json=as_json)
     try:
-        code = asyncio.run(_run(ctx.obj, agent, text, session_arguments(given), options=options, keep=keep))
+        code = asyncio.run(
+            _run(ctx.obj, agent, text, session_arguments(given), template=chosen, options=options, keep=keep)
+        )
     except OstlerApiError as error:
         if here is None or error.code != "repository_refused":
             raise
@@ -75,8 +92,19 @@ def command(
     ctx.exit(code)
 
 
-def _agent_and_prompt(client: Client, words: tuple[str, ...], *, is_saved: bool) -> tuple[str, str]:
-    """Which agent is to do what; a saved prompt needs no more words."""
+def _chosen(client: Client, template: str | None, inputs: dict[str, str]) -> ChosenTemplate | None:
+    if template is None:
+        inputs_of(client, None, inputs)
+        return None
+    return chosen_template(client, template, inputs)
+
+
+def _agent_and_prompt(
+    client: Client, words: tuple[str, ...], *, is_saved: bool, template: ChosenTemplate | None
+) -> tuple[str, str]:
+    """Which agent is to do what; a saved prompt needs no more words, and a template may say both."""
+    if template is not None:
+        return _of_template(client, words, template, is_saved=is_saved)
     match words:
         case (agent, prompt):
             return agent, prompt
@@ -91,6 +119,23 @@ def _agent_and_prompt(client: Client, words: tuple[str, ...], *, is_saved: bool)
             if word in known:
                 raise click.UsageError("Missing argument 'PROMPT'")
             return usual_agent(client), word
+        case _:
+            raise click.UsageError("A prompt of several words needs quotes")
+
+
+def _of_template(
+    client: Client, words: tuple[str, ...], template: ChosenTemplate, *, is_saved: bool
+) -> tuple[str, str]:
+    """The same with a template: without an agent the one that it names, without a prompt its own."""
+    match words:
+        case (agent, prompt):
+            return agent, prompt
+        case (word,) if word not in {name for each in client.agents.list().items for name in (each.id, *each.aliases)}:
+            return "", word
+        case () | (_,):
+            if template.prompt is None and not is_saved:
+                raise click.UsageError("Missing argument 'PROMPT': the template does not say what to do")
+            return "".join(words), "" if is_saved else template.prompt or ""
         case _:
             raise click.UsageError("A prompt of several words needs quotes")
 
@@ -115,15 +160,23 @@ def _folder(client: Client, target: Target, given: dict[str, Any]) -> str | None
 
 
 async def _run(
-    target: Target, agent: str, prompt: str, arguments: Arguments, *, options: ConversationOptions, keep: bool | None
+    target: Target,
+    agent: str,
+    prompt: str,
+    arguments: Arguments,
+    *,
+    template: ChosenTemplate | None,
+    options: ConversationOptions,
+    keep: bool | None,
 ) -> int:
     keeps = arguments["key"] is not None if keep is None else keep
     async with connect_async(target) as client:
-        session = await client.sessions.create(agent, **arguments)
+        reference, inputs = (None, {}) if template is None else (template.reference, template.inputs)
+        session = await client.sessions.create(agent, template=reference, inputs=inputs, **arguments)
         offset = session.info.last_sequence
         turn = OwnTurn(await session.send(prompt))
         try:
-            waiting = None if options.as_json else Waiting(agent, sys.stderr)
+            waiting = None if options.as_json else Waiting(session.info.agent.type, sys.stderr)
             await Conversation(session, terminal_renderer(), options, waiting).follow(offset, turn.is_ended_by)
         except UserLeft:
             click.echo(f"Left; the session goes on. Follow it with `ostler attach {session.key}`.", err=True)

@@ -9,10 +9,11 @@ from msgspec.structs import replace
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.base.redaction import holds_secret
 from ostler.server.store.templates import Templates
-from ostler.server.templates.reading import PLACE, AgentLayer, Definition, wrong
+from ostler.server.templates.reading import AgentLayer, Definition, wrong
 from ostler.server.templates.service import found
 from ostler.wire.sessions import CreateSession
 from ostler.wire.tasks import CreateTask, TaskAgent, TaskSettings
+from ostler.wire.templates import placed, value_text
 from ostler.wire.workspaces import Repo
 
 LABEL = "template"
@@ -41,8 +42,8 @@ async def filled(store: Templates, project: str, reference: str, inputs: Mapping
         reference=f"{row.name}@{row.revision}",
         definition=definition,
         agent=layer,
-        instructions=_put(_instructions(definition), values),
-        prompt=_put(definition.manifest.prompt or "", values),
+        instructions=placed(_instructions(definition), values),
+        prompt=placed(definition.manifest.prompt or "", values),
     )
 
 
@@ -163,7 +164,7 @@ def _values(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]
             faults[f"inputs.{name}"] = [f"is no variable of the template; it has {', '.join(variables) or 'none'}"]
         elif (reason := wrong(variables[name], value)) is not None:
             faults[f"inputs.{name}"] = [reason]
-        elif len(text := _text(value)) > _LONGEST_INPUT:
+        elif len(text := value_text(value)) > _LONGEST_INPUT:
             faults[f"inputs.{name}"] = [f"is longer than {_LONGEST_INPUT} characters"]
         elif holds_secret(text):
             faults[f"inputs.{name}"] = ["looks like a credential, and inputs carry none: use env or provider"]
@@ -178,22 +179,6 @@ def _values(definition: Definition, inputs: Mapping[str, Any]) -> dict[str, Any]
 def _instructions(definition: Definition) -> str:
     skills = [f"# Skill: {each.name}\n\n{each.description}\n\n{each.text}" for each in definition.skills]
     return "\n\n".join(filter(None, [definition.instructions.strip(), *skills]))
-
-
-def _put(text: str, values: Mapping[str, Any]) -> str:
-    return PLACE.sub(lambda place: _text(values.get(place["name"])), text)
-
-
-def _text(value: Any) -> str:
-    match value:
-        case None:
-            return ""
-        case bool():
-            return "true" if value else "false"
-        case list() | tuple():
-            return ", ".join(map(_text, value))
-        case _:
-            return str(value)
 
 
 def _invalid(field: str, reason: str) -> InvalidRequest:

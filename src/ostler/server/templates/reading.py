@@ -13,12 +13,11 @@ from ostler.wire.prompts import NAME
 from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import MOST_INSTRUCTIONS, TurnLimits
 from ostler.wire.tasks import TaskDelivery, TaskRuntime
-from ostler.wire.templates import TemplateVariable, VariableType
+from ostler.wire.templates import PLACE, TemplateVariable, VariableType
 from ostler.wire.workspaces import Repo
 
 MANIFEST, INSTRUCTIONS, TOOLS = "template.toml", "AGENTS.md", "tools.json"
 AGENT, INFRASTRUCTURE = "agent.toml", "infrastructure.toml"
-PLACE = re.compile(r"\{\{\s*inputs\.(?P<name>[A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _FIELD = re.compile(r"^(?P<name>name|description):[ \t]*(?P<value>.*)$", re.MULTILINE)
 _LONGEST_DESCRIPTION = 1024
