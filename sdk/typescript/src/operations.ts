@@ -176,4 +176,13 @@ export const OPERATIONS = {
   "triggers.show": "GET /api/v1/triggers/{trigger}",
   "triggers.test": "POST /api/v1/triggers/{trigger}/test",
   "usage.show": "GET /api/v1/usage",
+  "webhooks.create": "POST /api/v1/webhooks",
+  "webhooks.deliveries": "GET /api/v1/webhooks/{webhook}/deliveries",
+  "webhooks.delivery": "GET /api/v1/webhooks/{webhook}/deliveries/{call}",
+  "webhooks.edit": "PATCH /api/v1/webhooks/{webhook}",
+  "webhooks.list": "GET /api/v1/webhooks",
+  "webhooks.remove": "DELETE /api/v1/webhooks/{webhook}",
+  "webhooks.replay": "POST /api/v1/webhooks/{webhook}/deliveries/{call}/replay",
+  "webhooks.show": "GET /api/v1/webhooks/{webhook}",
+  "webhooks.test": "POST /api/v1/webhooks/{webhook}/test",
 } as const;
