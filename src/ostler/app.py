@@ -288,13 +288,7 @@ async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
-    triggers = Triggers(store.triggers, store.templates, clock)
-
-    async def begin(project: str, trigger: str, call: str, event: Any, labels: Mapping[str, str]) -> None:
-        await triggers.told(project, trigger, call, event, line_of(labels))
-        engine.wake()
-
-    telling = Telling(store, rules, is_shared=peers is not None, begin=begin)
+    triggers, hooks = _outward(store, rules, clock, engine, is_shared=peers is not None)
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -304,7 +298,7 @@ async def _services(
         when_offered=lambda: fleet.look(),
         when_ended=lambda: _wake(engine, retention),
         when_complete=search.wake,
-        when_written=telling.wake,
+        when_written=hooks.telling.wake,
         at_work=lambda runner: fleet.at_work(runner),
         refresh=lambda: shared.refresh(),
     )
@@ -339,7 +333,7 @@ async def _services(
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
         schedules=Schedules(store.schedules, clock),
         triggers=triggers,
-        webhooks=Webhooks(store, telling, rules, clock),
+        webhooks=hooks,
         engine=engine,
         directory=directory,
         quotas=quotas,
@@ -347,6 +341,19 @@ async def _services(
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
         background=Background(log, "request.task_failed"),
     ), retention
+
+
+def _outward(
+    store: Store, rules: AddressRules, clock: SystemClock, engine: Engine, *, is_shared: bool
+) -> tuple[Triggers, Webhooks]:
+    """What begins work because of others, and what tells others."""
+    triggers = Triggers(store.triggers, store.templates, clock)
+
+    async def begin(project: str, trigger: str, call: str, event: Any, labels: Mapping[str, str]) -> None:
+        await triggers.take_own(project, trigger, call, event, line_of(labels))
+        engine.wake()
+
+    return triggers, Webhooks(store, Telling(store, rules, is_shared=is_shared, begin=begin), rules, clock)
 
 
 def _pipeline(

@@ -7,11 +7,9 @@ from typing import Any
 import httpx
 
 from tests.cluster.conftest import Servers
-from tests.server.api.test_triggers import create as create_trigger
-from tests.server.api.test_triggers import deliveries, push, send
-from tests.server.api.test_webhooks import new_session, said
 from tests.support.patience import wait_until
 from tests.support.receiving import SECRET, receiving
+from tests.support.triggering import create, deliveries, new_session, push, said, send
 
 _MANY = 40
 
@@ -19,6 +17,10 @@ _MANY = 40
 def _tasks(api: httpx.Client, label: str) -> list[str]:
     found: list[dict[str, Any]] = api.get("/sessions", params={"label": label, "perPage": 100}).json()["items"]
     return [each["id"] for each in found]
+
+
+def _runs(api: httpx.Client, name: str) -> list[str]:
+    return [run["state"] for run in api.get(f"/schedules/{name}/runs").json()["items"]]
 
 
 def test_each_time_of_a_schedule_begins_one_task_whoever_is_killed(
@@ -32,8 +34,7 @@ def test_each_time_of_a_schedule_begins_one_task_whoever_is_killed(
         made = b.post("/schedules", json={"name": name, "template": "triage", "at": soon})
         assert made.status_code == 201, made.text
     servers.kill("a")
-    runs = [lambda name=name: b.get(f"/schedules/{name}/runs").json()["items"] for name in names]
-    wait_until(lambda: [[run["state"] for run in each()] for each in runs] == [["started"]] * 6, "all have begun")
+    wait_until(lambda: [_runs(b, name) for name in names] == [["started"]] * 6, "all have begun")
     for name in names:
         assert len(_tasks(b, f"schedule={name}")) == 1
     servers.start_missing()
@@ -42,7 +43,7 @@ def test_each_time_of_a_schedule_begins_one_task_whoever_is_killed(
 def test_each_delivery_begins_one_task_whoever_is_killed(servers: Servers, b: httpx.Client) -> None:
     servers.start_missing()
     push(b, prompt="mock: say Seen")
-    made = create_trigger(b, "storm")
+    made = create(b, "storm")
     with servers.api("a") as first, ThreadPoolExecutor(4) as pool:
         sent = [pool.submit(send, (first, b)[n % 2], made, {"n": n // 2}, f"n{n // 2}") for n in range(2 * _MANY)]
         answers = [each.result().status_code for each in sent]

@@ -99,7 +99,7 @@ class WebhookDeliveryList(Answer, frozen=True, kw_only=True):
     items: tuple[WebhookDelivery, ...]
 
 
-class ToldEvent(Wire, frozen=True, kw_only=True, rename="camel"):
+class ReportedEvent(Wire, frozen=True, kw_only=True, rename="camel"):
     """What a call says of an event."""
 
     project: str
@@ -117,4 +117,4 @@ class WebhookMessage(Wire, frozen=True, kw_only=True):
 
     type: str
     timestamp: str
-    data: ToldEvent
+    data: ReportedEvent

@@ -208,7 +208,7 @@ class Triggers:
         new_row = await self._take(row, stored, name)
         return Receipt(row=new_row)
 
-    async def told(self, project: str, name: str, delivery: str, event: Any, line: Sequence[str]) -> None:
+    async def take_own(self, project: str, name: str, delivery: str, event: Any, line: Sequence[str]) -> None:
         """Take an event of this server's own; `line` are the triggers that led to it, the last one last."""
         row = await self._row(project, name)
         await self._take(row, Event(event=event, line=tuple(line)), delivery)

@@ -67,10 +67,10 @@ def _outcome(answer: "httpx.Response") -> Outcome:
 
 def settled(call: CallRow, outcome: Outcome, now: float, spread: Callable[[], float]) -> CallRow:
     """The call after a try: delivered, to be tried again, or given up; `spread` is from 0 to 1."""
-    told = replace(call, status=outcome.status, reason=outcome.reason)
+    after = replace(call, status=outcome.status, reason=outcome.reason)
     if outcome.reason is None:
-        return replace(told, state="delivered")
+        return replace(after, state="delivered")
     if call.tries > len(PAUSES) or outcome.status == GONE:
-        return replace(told, state="failed")
+        return replace(after, state="failed")
     pause = max(PAUSES[call.tries - 1] * (1 + spread() / 10), outcome.retry_after)
-    return replace(told, due=now + pause)
+    return replace(after, due=now + pause)

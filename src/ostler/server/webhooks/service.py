@@ -21,7 +21,7 @@ from ostler.wire.events import EVENTS
 from ostler.wire.webhooks import (
     EditWebhook,
     NewWebhook,
-    ToldEvent,
+    ReportedEvent,
     Webhook,
     WebhookDelivery,
     WebhookDeliveryDetails,
@@ -102,8 +102,8 @@ class Webhooks:
     async def test(self, project: str, webhook: str) -> WebhookDelivery:
         """Make a call that no event asks for."""
         row = await self._row(project, webhook)
-        self._be_told(row)
-        message = WebhookMessage(type=_TEST, timestamp=self._clock.now(), data=ToldEvent(project=project))
+        self._must_be_on(row)
+        message = WebhookMessage(type=_TEST, timestamp=self._clock.now(), data=ReportedEvent(project=project))
         call = new_call(row.id, message, number=0, chain=None, at=self._now())
         await self._rows.call(call)
         self.telling.begin()
@@ -124,12 +124,12 @@ class Webhooks:
     async def replay(self, project: str, webhook: str, call: str) -> WebhookDelivery:
         """Make a call once more, or now instead of later; its id stays, so receivers know it."""
         row, found = await self._call(project, webhook, call)
-        self._be_told(row)
+        self._must_be_on(row)
         await self._rows.again(found)
         self.telling.begin()
         return _delivery((await self._call(project, webhook, call))[1])
 
-    def _be_told(self, row: WebhookRow) -> None:
+    def _must_be_on(self, row: WebhookRow) -> None:
         if row.stopped is not None:
             reason = "is paused or disabled. Let it go on first: `ostler webhooks edit ID --resume`"
             raise InvalidRequest(reason=f"Webhook {row.id} {reason}.", errors={"webhook": [reason]})

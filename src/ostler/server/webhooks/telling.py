@@ -25,7 +25,7 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.records import StoredEvent
 from ostler.server.store.webhooks import CallRow, WebhookRow
 from ostler.server.webhooks.calling import GONE, SECONDS, Outcome, settled, tried
-from ostler.wire.webhooks import NewWebhook, ToldEvent, WebhookMessage
+from ostler.wire.webhooks import NewWebhook, ReportedEvent, WebhookMessage
 
 log = Log(__name__)
 _GATHER_SECONDS = 0.05
@@ -172,7 +172,7 @@ class Telling:
                 continue
             if body.template is not None and not await self._began_with(row.project, event.session_id, body.template):
                 continue
-            told = ToldEvent(
+            reported = ReportedEvent(
                 project=row.project,
                 session=event.session_id,
                 sequence=event.sequence,
@@ -183,7 +183,7 @@ class Telling:
             calls.append(
                 new_call(
                     row.id,
-                    WebhookMessage(type=event.type, timestamp=event.time, data=told),
+                    WebhookMessage(type=event.type, timestamp=event.time, data=reported),
                     number=each.number,
                     chain=event.session_id if body.ordered else None,
                     at=self._now(),

@@ -89,7 +89,7 @@ def test_(target: Target, webhook: str, as_json: bool) -> None:
     """Make a call of the type webhook.test."""
     with connect(target) as client:
         made = client.webhooks.test(webhook)
-    show(made, as_json, lambda: _told(made))
+    show(made, as_json, lambda: _about_call(made))
 
 
 @command.command()
@@ -115,7 +115,7 @@ def delivery(target: Target, webhook: str, call: str, as_json: bool) -> None:
     with connect(target) as client:
         found = client.webhooks.delivery(webhook, call)
     content = msgspec.json.format(msgspec.json.encode(found.content)).decode()
-    show(found, as_json, lambda: f"{_told(found)}\n{content}")
+    show(found, as_json, lambda: f"{_about_call(found)}\n{content}")
 
 
 @command.command()
@@ -127,7 +127,7 @@ def replay(target: Target, webhook: str, call: str, as_json: bool) -> None:
     """Make a call once more, or now instead of later."""
     with connect(target) as client:
         made = client.webhooks.replay(webhook, call)
-    show(made, as_json, lambda: _told(made))
+    show(made, as_json, lambda: _about_call(made))
 
 
 @command.command()
@@ -169,7 +169,7 @@ def _about(found: Webhook) -> str:
     )
 
 
-def _told(found: WebhookDelivery) -> str:
+def _about_call(found: WebhookDelivery) -> str:
     return facts(
         [
             ("call", found.id),

@@ -8,11 +8,11 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.server.api.test_triggers import push
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.receiving import SECRET, Receiver, receiving
 from tests.support.serving import running_server
+from tests.support.triggering import new_session, push, said
 
 Made = dict[str, Any]
 
@@ -26,16 +26,6 @@ def create(api: httpx.Client, receiver: Receiver, *events: str, **more: Any) -> 
 def calls(api: httpx.Client, webhook: str) -> list[Made]:
     found: list[Made] = api.get(f"/webhooks/{webhook}/deliveries").json()["items"]
     return found
-
-
-def said(api: httpx.Client, session: str, *texts: str) -> None:
-    for text in texts:
-        sent = api.post(f"/sessions/{session}/messages", json={"message": f"mock: say {text}"})
-        assert sent.status_code in {200, 201, 202}, sent.text
-
-
-def new_session(api: httpx.Client, **more: Any) -> str:
-    return str(api.post("/sessions", json={"agent": "mock", **more}).json()["id"])
 
 
 def test_what_happens_is_told_signed_and_thin_to_who_wants_to_hear_it(api: httpx.Client) -> None:
