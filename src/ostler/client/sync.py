@@ -16,6 +16,7 @@ from ostler.client import (
     task_operations,
     template_operations,
     trigger_operations,
+    webhook_operations,
 )
 from ostler.client import operations as op
 from ostler.client.calls import Answer, Call
@@ -298,6 +299,20 @@ class SyncTriggers(SyncGroup):
     replay = _verb(trigger_operations.replay_delivery)
 
 
+class SyncWebhooks(SyncGroup):
+    """Addresses of others that are told what happens."""
+
+    list = _verb(webhook_operations.list_webhooks)
+    create = _verb(webhook_operations.create_webhook)
+    show = _verb(webhook_operations.show_webhook)
+    edit = _verb(webhook_operations.edit_webhook)
+    remove = _verb(webhook_operations.remove_webhook)
+    test = _verb(webhook_operations.try_webhook)
+    deliveries = _verb(webhook_operations.list_calls)
+    delivery = _verb(webhook_operations.show_call)
+    replay = _verb(webhook_operations.replay_call)
+
+
 class SyncEvents(SyncGroup):
     """Logs of sessions."""
 
@@ -539,6 +554,7 @@ class Client:
         self.templates = SyncTemplates(self._transport)
         self.schedules = SyncSchedules(self._transport)
         self.triggers = SyncTriggers(self._transport)
+        self.webhooks = SyncWebhooks(self._transport)
         self.tenants = SyncTenants(self._transport)
         self.projects = SyncProjects(self._transport)
         self.keys = SyncKeys(self._transport)
