@@ -120,17 +120,17 @@ class Recovery:
         if live.agent.was_lost:
             await session.note([drafts.on_runner(_BACK.format(session.record.runner_name), "back")])
         live.agent.regain_runner()
-        if found is None and turn is not None and self._continues(live, transcript, lost):
+        if found is None and turn is not None and self._continues(session, transcript, lost):
             why = lost or AgentLost(reason="its process is gone.")
-            await live.note([drafts.warning(_CONTINUES.format(why.fields["reason"]), "turn_continues")])
+            await session.note([drafts.warning(_CONTINUES.format(why.fields["reason"]), "turn_continues")])
             live.turns.go_on_after(why, turn.turn_id, rebooted=lost is not None)
             return
         await _go_on(live, found, turn, transcript, lost=lost)
 
-    def _continues(self, live: LiveSession, transcript: Transcript, lost: AgentLost | None) -> bool:
+    def _continues(self, session: SessionCore, transcript: Transcript, lost: AgentLost | None) -> bool:
         """Whether a new process goes on with what the one that is gone had begun."""
-        has_begun = lost is not None or bool(live.state.asks) or _has_answered(transcript)
-        return live.state.status == "running" and live.record.agent in self._continuing and has_begun
+        has_begun = lost is not None or bool(session.state.asks) or _has_answered(transcript)
+        return session.state.status == "running" and session.record.agent in self._continuing and has_begun
 
     async def _adopt(self, live: LiveSession, survivor: ProcessRef) -> Connected | AgentLost:
         session = live.core
