@@ -58,6 +58,12 @@ def test_its_keys_and_models_are_those_of_the_services_that_the_agent_knows() ->
     assert [name for name in keys.values() if name.partition("/")[2] and name not in offered] == []
 
 
+def test_the_models_of_the_specification_are_on_offer_with_their_efforts() -> None:
+    wanted = {"openrouter/z-ai/glm-4.7", "openrouter/moonshotai/kimi-k2-thinking", "openrouter/deepseek/deepseek-v3.2"}
+    offered = {model.id: model.variants for model in ADAPTER.info.models}
+    assert {offered.get(name) for name in wanted} == {("off", "low", "medium", "high", "max")}
+
+
 def test_it_loads_no_http_client_before_it_is_ready() -> None:
     program = "import sys, ostler.agent.__main__; print({'httpx', 'asyncio'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
