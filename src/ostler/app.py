@@ -6,6 +6,7 @@ import gc
 import os
 import signal
 import socket
+import ssl
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import AsyncExitStack
@@ -25,6 +26,7 @@ from ostler.base.memory import give_large_blocks_back
 from ostler.base.private import close_state
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
+from ostler.base.tls.contexts import File, trusting
 from ostler.link.channel import MOST_FRAME_BYTES
 from ostler.machine import arm_failpoint, made_provisioner, made_runner, made_workspaces
 from ostler.runner.identity import REGISTRATION, this_machine
@@ -38,7 +40,9 @@ from ostler.server.api.edge.http_protocol import limited
 from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
+from ostler.server.audit.log import AuditLog
 from ostler.server.auth.directory import Directory
+from ostler.server.auth.oidc import Oidc
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
 from ostler.server.fleets.followers import read_inventories
@@ -313,6 +317,8 @@ async def _services(
     snapshots = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
     work = _pipeline(runners, steps, uploads, snapshots, looks)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
+    audit = AuditLog(store.audit, clock)
+    opened.push_async_callback(audit.close)
     attachments = Attachments(objects, settings.state_dir)
     sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas, directory)
     sessions.background.spawn(snapshots.sweep(store))
@@ -336,6 +342,8 @@ async def _services(
         webhooks=hooks,
         engine=engine,
         directory=directory,
+        people=_people(settings, directory, opened),
+        audit=audit,
         quotas=quotas,
         clock=clock,
         counters=Counters(streams=OpenStreams(settings.max_streams_per_client), objects=numbers),
@@ -367,6 +375,22 @@ def _pipeline(
         delivers=looks.watch,
         uploads=snapshots,
     )
+
+
+def _people(settings: Settings, directory: Directory, opened: AsyncExitStack) -> Oidc | None:
+    if settings.oidc_issuer is None or settings.no_token:
+        return None
+    audiences = [settings.oidc_audience or ""]
+    if settings.public_url is not None:  # MCP clients ask for tokens for the address that they were told
+        audiences.append(f"{settings.public_url.rstrip('/')}/mcp")
+    authority = File.named("ca_file", settings.ca_file)
+
+    def trust() -> ssl.SSLContext | bool:
+        return trusting(authority) if authority is not None else True
+
+    people = Oidc(settings.oidc_issuer, audiences, settings.oidc_claims or (), directory, trust)
+    opened.push_async_callback(people.close)
+    return people
 
 
 async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) -> Directory:
@@ -509,9 +533,9 @@ class Front:
         shown = f"[{host}]" if ":" in host else host
         scheme = "http" if settings.tls_cert is None else "https"
         print(f"Ostler {__version__} is listening on {scheme}://{shown}:{port}", flush=True)
-        guard = "a token is needed" if settings.effective_token() else "no token: everyone on this machine may use it"
+        guard = "a token is needed" if not settings.is_open() else "no token: everyone on this machine may use it"
         print(f"State: {settings.state_dir} ({guard}). Stop with Ctrl-C.", flush=True)
         if settings.tls_cert is None and not settings.is_loopback():
-            seen = "tokens, prompts and files" if settings.effective_token() else "prompts and files"
+            seen = "tokens, prompts and files" if not settings.is_open() else "prompts and files"
             mend = "Give --tls-cert and --tls-key, or put a proxy with TLS in front."
             print(f"Not encrypted: everybody on the way can read {seen} of clients. {mend}", flush=True)

@@ -46,6 +46,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.runner.provisioners": ("ostler.runner.runtimes",),
     "ostler.runner.execution": ("ostler.runner.starting", "ostler.runner.runtimes", "ostler.runner.processes"),
     "ostler.server.auth": ("ostler.server.store",),
+    "ostler.server.audit": ("ostler.server.store",),
     "ostler.server.quotas": ("ostler.server.auth", "ostler.server.store"),
     "ostler.server.store": (),
     "ostler.server.runners": ("ostler.server.store",),
@@ -89,6 +90,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
         "ostler.server.templates",
     ),
     "ostler.server.api": (
+        "ostler.server.audit",
         "ostler.server.auth",
         "ostler.server.dialects",
         "ostler.server.fleets",

@@ -21,6 +21,7 @@ WITHOUT = {
     "connect dial": "passes bytes on",
     "connect receive": "reads an archive",
     "acp": "speaks a protocol",
+    "audit export": "prints lines of JSON",
     "completion": "prints a program",
 }
 

@@ -12,7 +12,7 @@ from msgspec import Meta
 from ostler.base import signing
 from ostler.base.addresses import AddressRules, networks_of
 from ostler.base.errors import SettingsError
-from ostler.base.setting_groups.cluster import ClusterSettings
+from ostler.base.setting_groups.identity import IdentitySettings, check_identity
 from ostler.base.setting_groups.tables import AgentSetting, PoolSetting, check_agent, check_pool
 from ostler.base.setting_groups.tls import check_tls
 from ostler.base.tls.loopback import is_loopback
@@ -30,7 +30,7 @@ def _about(description: str) -> Meta:
 Seconds = Annotated[float, Meta(ge=0)]
 
 
-class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
+class Settings(IdentitySettings, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """How a server behaves."""
 
     state_dir: Annotated[Path, _about("Folder where everything lives: database, sessions, logs.")]
@@ -332,6 +332,10 @@ class Settings(ClusterSettings, frozen=True, kw_only=True, forbid_unknown_fields
         """Whether only this machine can reach the server."""
         return is_loopback(self.host)
 
+    def is_open(self) -> bool:
+        """Whether everyone who reaches the server may do everything."""
+        return self.effective_token() is None and (self.no_token or not self.takes_people())
+
     def effective_token(self) -> str | None:
         """The token clients must send, or None if the server is open."""
         return None if self.no_token else (self.token or "").strip() or None
@@ -379,7 +383,7 @@ def _typed(from_env: dict[str, str]) -> dict[str, Any]:
 
 def _converted(merged: dict[str, Any]) -> Settings:
     values = {name: str(value) if isinstance(value, Path) else value for name, value in merged.items()}
-    for name in ("agents", "pools"):
+    for name in ("agents", "pools", "oidc_claims", "tls_client_claims"):
         if isinstance(values.get(name), str):
             values[name] = _json(name, values[name])
     try:
@@ -412,7 +416,7 @@ def _named_in(message: str, values: dict[str, Any]) -> str:
 
 
 def _checked(settings: Settings) -> Settings:
-    if not settings.is_loopback() and settings.effective_token() is None and not settings.allow_open_network:
+    if not settings.is_loopback() and settings.is_open() and not settings.allow_open_network:
         raise SettingsError(
             name="host",
             value=settings.host,
@@ -421,6 +425,7 @@ def _checked(settings: Settings) -> Settings:
         )
     _check_addresses(settings)
     check_tls(settings)
+    check_identity(settings)
     for name, agent in (settings.agents or {}).items():
         check_agent(name, agent)
     for name, pool in (settings.pools or {}).items():
@@ -428,7 +433,7 @@ def _checked(settings: Settings) -> Settings:
     if (size := len(settings.default_instructions.encode())) > MOST_INSTRUCTIONS:
         reason = f"must not be longer than {MOST_INSTRUCTIONS} bytes."
         raise SettingsError(name="default_instructions", value=f"{size} bytes", reason=reason)
-    if "*" in settings.cors_origins and settings.effective_token() is None:
+    if "*" in settings.cors_origins and settings.is_open():
         raise SettingsError(name="cors_origins", value="*", reason="needs a token; give one with --token.")
     return settings
 

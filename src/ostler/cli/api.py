@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from ostler.cli import signed_in
 from ostler.cli.root import Target
 from ostler.cli.values import WORDS
 from ostler.client.plain import PlainTransport, suits
@@ -50,7 +51,8 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | bool | N
 
 def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
     """A client for the chosen server; an answer may take so long."""
-    address, token = address_of(target), target.token
+    address = address_of(target)
+    token = token_of(target)
     transport = PlainTransport(address, token, seconds, target.project) if suits(address, token) else None
     insecure = target.insecure
     return Client(
@@ -67,10 +69,15 @@ def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
 def connect_async(target: Target) -> "AsyncClient":
     """An asynchronous client for the chosen server; few commands need one, and loading it takes long."""
     client = import_module("ostler.client.aio").AsyncClient
-    made: AsyncClient = client(
-        address_of(target), target.token, ca_file=target.ca_file, insecure=target.insecure, project=target.project
-    )
+    address = address_of(target)
+    token = token_of(target)
+    made: AsyncClient = client(address, token, ca_file=target.ca_file, insecure=target.insecure, project=target.project)
     return made
+
+
+def token_of(target: Target) -> str | None:
+    """The token that was given, or else the one that `ostler login` got for the chosen server."""
+    return target.token or signed_in.token_for(address_of(target), target.ca_file)
 
 
 def address_of(target: Target) -> str:

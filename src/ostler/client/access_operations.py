@@ -7,6 +7,7 @@ from ostler.wire.access import (
     ApiKeyIssued,
     ApiKeyList,
     Me,
+    MemberList,
     NewApiKey,
     NewProject,
     NewTenant,
@@ -17,11 +18,17 @@ from ostler.wire.access import (
     TenantList,
 )
 from ostler.wire.limits import Limits, LimitScope, LimitsList, SetLimits, UsageList
+from ostler.wire.system import Providers
 
 
 def whoami() -> Call[Me]:
     """Who the caller is, and what it may do."""
     return get("/me", msgspec.json.Decoder(Me).decode)
+
+
+def providers() -> Call[Providers]:
+    """Where people sign in to get a token for the server."""
+    return get("/providers", msgspec.json.Decoder(Providers).decode)
 
 
 def list_tenants() -> Call[TenantList]:
@@ -42,6 +49,21 @@ def list_projects() -> Call[ProjectList]:
 def create_project(name: str) -> Call[Project]:
     """Make a project in the caller's tenant."""
     return post("/projects", msgspec.json.Decoder(Project).decode, NewProject(name=name))
+
+
+def remove_tenant(tenant: str) -> Call[None]:
+    """Remove a tenant in which nothing is left."""
+    return delete(f"/tenants/{segment(tenant)}")
+
+
+def remove_project(project: str) -> Call[None]:
+    """Remove a project in which nothing is left."""
+    return delete(f"/projects/{segment(project)}")
+
+
+def list_members() -> Call[MemberList]:
+    """Who may do what in the caller's tenant or project."""
+    return get("/members", msgspec.json.Decoder(MemberList).decode)
 
 
 def list_keys() -> Call[ApiKeyList]:

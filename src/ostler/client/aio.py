@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import (
     access_operations,
+    audit_operations,
     fleet_operations,
     prompt_operations,
     review_operations,
@@ -88,6 +89,7 @@ class AsyncSystem(AsyncGroup):
 
     health = _verb(op.health)
     whoami = _verb(access_operations.whoami)
+    providers = _verb(access_operations.providers)
     ready = _verb(op.ready)
     version = _verb(op.version)
     openapi = _verb(op.openapi)
@@ -209,6 +211,7 @@ class AsyncTenants(AsyncGroup):
 
     list = _verb(access_operations.list_tenants)
     create = _verb(access_operations.create_tenant)
+    remove = _verb(access_operations.remove_tenant)
 
 
 class AsyncProjects(AsyncGroup):
@@ -216,6 +219,13 @@ class AsyncProjects(AsyncGroup):
 
     list = _verb(access_operations.list_projects)
     create = _verb(access_operations.create_project)
+    remove = _verb(access_operations.remove_project)
+
+
+class AsyncMembers(AsyncGroup):
+    """Who may do what."""
+
+    list = _verb(access_operations.list_members)
 
 
 class AsyncKeys(AsyncGroup):
@@ -237,6 +247,13 @@ class AsyncUsage(AsyncGroup):
     """What the caller has and has used."""
 
     show = _verb(access_operations.show_usage)
+
+
+class AsyncAudit(AsyncGroup):
+    """Who changed what, and who was refused."""
+
+    list = _verb(audit_operations.list_lines)
+    export = _verb(audit_operations.export_lines)
 
 
 class AsyncPrompts(AsyncGroup):
@@ -557,9 +574,11 @@ class AsyncClient:
         self.webhooks = AsyncWebhooks(self._transport)
         self.tenants = AsyncTenants(self._transport)
         self.projects = AsyncProjects(self._transport)
+        self.members = AsyncMembers(self._transport)
         self.keys = AsyncKeys(self._transport)
         self.limits = AsyncLimits(self._transport)
         self.usage = AsyncUsage(self._transport)
+        self.audit = AsyncAudit(self._transport)
 
     async def close(self) -> None:
         """Give the connections back."""

@@ -4,7 +4,7 @@ from typing import Annotated, Literal
 
 import msgspec
 
-from ostler.wire.struct import Answer, Body
+from ostler.wire.struct import Answer, Body, Wire
 
 NAME = r"^[a-z0-9][a-z0-9-]{0,62}$"
 Role = Literal["viewer", "operator", "admin"]
@@ -19,7 +19,7 @@ class Me(Answer, frozen=True, kw_only=True):
     """The caller: who it is, where this request counts, and what it may do there."""
 
     actor: str
-    """`local` without a token, `token` for the server's own, or `key:` and the id of an API key."""
+    """`local` without a token, `token` for the server's own, `key:` and an id, `oidc:` or `cert:` and a name."""
     role: Role
     reach: Reach
     """What the credential is for: one project, all projects of a tenant, or the whole server."""
@@ -63,6 +63,36 @@ class ProjectList(Answer, frozen=True, kw_only=True):
     """Projects that the caller may use, and those that tasks of the current one have named."""
 
     items: tuple[Project, ...]
+
+
+class Member(Answer, frozen=True, kw_only=True):
+    """Who may do what in a tenant: an API key, or somebody who came with a token of the OpenID provider."""
+
+    actor: str
+    """`key:` and the id of a key, or `oidc:` and the subject of the token."""
+    name: str
+    role: Role
+    """Of a person the one of the last time: their token says anew each time."""
+    tenant: str
+    project_id: str | None = None
+    """The only project that it is for."""
+    first_seen_at: str
+    """When the key was made, or the person came first."""
+    last_seen_at: str | None = None
+
+
+class MemberList(Answer, frozen=True, kw_only=True):
+    """Keys that are good and people that came, by their actors."""
+
+    items: tuple[Member, ...]
+
+
+class ProtectedResource(Wire, frozen=True, kw_only=True):
+    """Where MCP clients get tokens for this server (RFC 9728)."""
+
+    resource: str
+    authorization_servers: tuple[str, ...]
+    bearer_methods_supported: tuple[str, ...]
 
 
 class NewProject(Body, frozen=True, kw_only=True):

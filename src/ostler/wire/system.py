@@ -2,7 +2,7 @@
 
 from typing import Literal
 
-from ostler.wire.struct import Wire
+from ostler.wire.struct import Answer, Wire
 
 
 class Health(Wire, frozen=True, kw_only=True):
@@ -16,6 +16,21 @@ class Ready(Wire, frozen=True, kw_only=True):
 
     status: Literal["ready", "stopping", "unavailable"]
     checks: dict[str, str]
+
+
+class Provider(Answer, frozen=True, kw_only=True):
+    """An OpenID provider at which people get tokens for this server."""
+
+    issuer: str
+    audience: str
+    client_id: str | None = None
+    """The client with which `ostler login` asks there; without it people bring tokens of their own."""
+
+
+class Providers(Answer, frozen=True, kw_only=True):
+    """How people sign in; empty if there are only tokens and API keys."""
+
+    items: tuple[Provider, ...]
 
 
 class Version(Wire, frozen=True, kw_only=True):

@@ -184,7 +184,7 @@ def test_a_revoked_key_is_refused_and_its_streams_and_sockets_end(team: Team) ->
         assert team.token.delete(f"/api-keys/{made['id']}").status_code == 204
         reader.join(20)
         assert not reader.is_alive()
-        assert b"the API key is good no more" in b"".join(read)
+        assert b"the credential is good no more" in b"".join(read)
         with pytest.raises(ConnectionClosed) as closed:
             socket.recv(timeout=20)
         assert closed.value.rcvd is not None

@@ -39,6 +39,8 @@ UNKNOWN = {
     "webhook": "webhook_not_found",
     "call": "webhook_not_found",
     "key_id": "not_found",
+    "tenant": "not_found",
+    "project_name": "not_found",
 }
 ANY = {"host", "stream"}
 """Names that need not be known before: a follower may be on its way."""

@@ -20,8 +20,10 @@ FOR_ANYONE = {
     "/readyz": "orchestrators look there before anybody has a token",
     "/api/v1/healthz": "the same",
     "/api/v1/readyz": "the same",
+    "/api/v1/providers": "people ask there before they have a token",
     "/api/v1/uploads/{ticket:str}": "the address is the permission",
     "/api/v1/triggers/{trigger:str}/deliveries": "the signature of an event is the permission",
+    "/.well-known/oauth-protected-resource/mcp": "MCP clients read there where they get a token",
     "/api/v1/runners/register": "the token that a runner brings is the permission",
 }
 

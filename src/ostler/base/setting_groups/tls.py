@@ -21,7 +21,10 @@ class TlsSettings(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fiel
     tls_key: Annotated[str | None, _about("File with the key of `tls_cert`, if it is not in the same one.")] = None
     tls_client_ca: Annotated[
         str | None,
-        _about("File with authorities: runners, and nobody else, must show a certificate of one, for their name."),
+        _about(
+            "File with authorities: runners must show a certificate of one, for their name; clients may, see "
+            "`tls_client_claims`."
+        ),
     ] = None
     ca_file: Annotated[
         str | None,

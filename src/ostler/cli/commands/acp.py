@@ -12,7 +12,7 @@ from websockets.exceptions import ConnectionClosed, InvalidHandshake, InvalidSta
 
 from ostler.base.tls.contexts import File, trusting
 from ostler.base.tls.faults import fault_of
-from ostler.cli.api import ApiCommand, address_of
+from ostler.cli.api import ApiCommand, address_of, token_of
 from ostler.cli.root import Target
 from ostler.client.errors import BadAnswer, ConnectionLost, NotTrusted, ServerUnreachable
 from ostler.client.transport import check_exposure
@@ -38,10 +38,11 @@ def command(target: Target, agent: str | None, server: str | None) -> None:
 
 
 async def _bridge(address: str, target: Target, agent: str | None) -> None:
-    check_exposure(address, target.token, insecure=target.insecure)
+    token = token_of(target)
+    check_exposure(address, token, insecure=target.insecure)
     query = f"?{urlencode({'agent': agent})}" if agent else ""
     url = f"{address.rstrip('/').replace('http', 'ws', 1)}/acp{query}"
-    headers = {"authorization": f"Bearer {target.token}"} if target.token else {}
+    headers = {"authorization": f"Bearer {token}"} if token else {}
     tls = trusting(File.named("ca_file", target.ca_file)) if url.startswith("wss") else None
     try:
         async with connect(url, additional_headers=headers, max_size=_MAX_MESSAGE, proxy=None, ssl=tls) as socket:

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import click
 
-from ostler.cli.api import ApiCommand, address_of
+from ostler.cli.api import ApiCommand, address_of, token_of
 from ostler.cli.fleet.copies import claim
 from ostler.cli.fleet.follower import Follower
 from ostler.cli.fleet.peer import register
@@ -39,14 +39,12 @@ def command(
     when its leader closes it, when the session is over, or with Ctrl-C.
     """
     named = _targets(targets)
-    address = address_of(target)
+    address, token = address_of(target), token_of(target)
     is_copy = claim(folder, overwrite=overwrite)
     if not is_copy:
         click.echo(f"{folder} is not empty, so fences do not write to it; --overwrite lets them.", err=True)
-    follower = Follower(
-        address, target.token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy
-    )
-    asyncio.run(_follow(follower, register(address, target.token, session, name, named) if named else None))
+    follower = Follower(address, token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy)
+    asyncio.run(_follow(follower, register(address, token, session, name, named) if named else None))
 
 
 def _targets(given: tuple[str, ...]) -> dict[str, str]:

@@ -3,7 +3,7 @@
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import show, table
+from ostler.cli.output import removed, show, table
 from ostler.cli.root import Target
 
 
@@ -35,3 +35,14 @@ def create(target: Target, name: str, as_json: bool) -> None:
     with connect(target) as client:
         made = client.projects.create(name)
     show(made, as_json, lambda: f"Made the project '{made.name}'. Use it: ostler --project {made.name} run mock hello")
+
+
+@command.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+def remove(target: Target, name: str, as_json: bool) -> None:
+    """Remove a project in which nothing is left."""
+    with connect(target) as client:
+        client.projects.remove(name)
+    removed(name, as_json, f"Removed the project '{name}'.")

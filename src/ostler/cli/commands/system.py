@@ -4,7 +4,7 @@ import click
 
 from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.commands.whoami import rows_of
-from ostler.cli.output import facts, json_text, put, show
+from ostler.cli.output import facts, json_text, put, show, table
 from ostler.cli.root import Target
 from ostler.wire.system import Ready
 
@@ -24,6 +24,18 @@ def health(target: Target, as_json: bool) -> None:
     with connect(target) as client:
         answer = client.system.health()
     show(answer, as_json, lambda: answer.status)
+
+
+@command.command()
+@json_option
+@click.pass_obj
+def providers(target: Target, as_json: bool) -> None:
+    """Tell where people sign in to get a token."""
+    with connect(target) as client:
+        found = client.system.providers()
+    rows = [(each.issuer, each.audience, each.client_id or "-") for each in found.items]
+    empty = "There is no provider: this server takes its token and API keys."
+    show(found, as_json, lambda: table(("PROVIDER", "AUDIENCE", "CLIENT"), rows, empty))
 
 
 @command.command()

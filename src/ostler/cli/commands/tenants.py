@@ -3,7 +3,7 @@
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import show, table
+from ostler.cli.output import removed, show, table
 from ostler.cli.root import Target
 
 
@@ -32,3 +32,14 @@ def create(target: Target, name: str, as_json: bool) -> None:
         made = client.tenants.create(name)
     follow = f"Give it a key: ostler --project {name}/default keys create admin --role admin"
     show(made, as_json, lambda: f"Made the tenant '{made.name}'. {follow}")
+
+
+@command.command()
+@click.argument("name")
+@json_option
+@click.pass_obj
+def remove(target: Target, name: str, as_json: bool) -> None:
+    """Remove a tenant in which nothing is left."""
+    with connect(target) as client:
+        client.tenants.remove(name)
+    removed(name, as_json, f"Removed the tenant '{name}'.")

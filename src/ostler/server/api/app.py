@@ -17,6 +17,7 @@ from ostler import __version__
 from ostler.base.settings import Settings
 from ostler.server.api import openapi, problems
 from ostler.server.api.edge.asgi import App
+from ostler.server.api.edge.audited import Audited
 from ostler.server.api.edge.door import Door
 from ostler.server.api.edge.gate import Gate
 from ostler.server.api.edge.idempotency import Idempotency
@@ -27,6 +28,7 @@ from ostler.server.api.routes import (
     access,
     agents,
     asks,
+    audit,
     catalogue,
     comments,
     connect,
@@ -67,7 +69,9 @@ from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.views import API
 from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
-from ostler.server.auth.scope import Scope, authorise, scope_of
+from ostler.server.auth.certificates import ShownCertificates
+from ostler.server.auth.directory import Directory
+from ostler.server.auth.scope import Scope, attempt_of, authorise, scope_of
 
 
 def _services(state: State) -> Services:
@@ -87,7 +91,13 @@ def _project(caller: Scope) -> str:
 async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Awaits nothing: Litestar would run a plain function in a thread."""
     is_question = connection.scope.get("method") == "OPTIONS"  # answered by Litestar, which names no role
-    authorise(connection.scope, "viewer" if is_question else handler.opt["role"], handler.opt.get("reach", "project"))
+    role = "viewer" if is_question else handler.opt["role"]
+    if (attempt := attempt_of(connection.scope)) is not None:
+        attempt.action = str(getattr(handler, "operation_id", None) or f"open {connection.scope['path']}")
+        attempt.changes = role != "viewer" and bool(handler.opt.get("audited", True))
+        if role != "anyone":  # to them the address may be a secret
+            attempt.target = "/".join(map(str, connection.path_params.values()))
+    authorise(connection.scope, role, handler.opt.get("reach", "project"))
 
 
 @functools.cache
@@ -109,15 +119,22 @@ def build_app(services: Services) -> App:
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
     secret = services.peers.secret if services.peers is not None else None
-    authentication = _authentication(services.settings, services.directory)
+    authentication = _authentication(services.settings, services.directory, services.people)
     door = Door(authentication, services.directory, services.quotas, services.settings, services.counters, secret)
-    return Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
+    gate = Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
+    return Audited(gate, services.audit)
 
 
-def _authentication(settings: Settings, keys: Authenticator) -> Authentication:
+def _authentication(settings: Settings, directory: Directory, people: Authenticator | None) -> Authentication:
     token = settings.effective_token()
-    ways = (keys, Open()) if token is None else (StaticToken(token), keys)
-    return Authentication(ways, settings.max_wrong_tokens)
+    ways: list[Authenticator] = [directory] if token is None else [StaticToken(token), directory]
+    if people is not None:
+        ways.append(people)
+    if settings.tls_client_claims is not None:
+        ways.append(ShownCertificates(settings.tls_client_claims, directory))
+    if settings.is_open():
+        ways.append(Open())
+    return Authentication(tuple(ways), settings.max_wrong_tokens)
 
 
 class _Application(Litestar):
@@ -162,6 +179,7 @@ def _litestar(services: Services | None) -> Litestar:
         connect,
         access,
         limits,
+        audit,
         ai_sdk,
     )
     router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])

@@ -65,6 +65,8 @@ def _several(words: Iterable[str]) -> str:
 _PARAMETERS = {
     "agent": "The agent's id.",
     "key_id": "The id of an API key.",
+    "tenant": "The name of a tenant.",
+    "project_name": "The id or the name of a project.",
     "session": "The session's id or key.",
     "prompt_id": "The id of a waiting prompt.",
     "prompt": "The name of a saved prompt.",

@@ -23,7 +23,7 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log, trace_for_developers
 from ostler.server.api.edge.asgi import Message, Receive, Scope, Send
 from ostler.server.api.requests import faults_of, spelled
-from ostler.server.auth.scope import refusal_of
+from ostler.server.auth.scope import note_refusal, refusal_of
 from ostler.server.dialects.ai_sdk.bodies import Status, TurnResponse
 from ostler.server.store.errors import StaleOwner
 from ostler.wire.problems import Problem
@@ -77,7 +77,9 @@ def problem_headers(error: OstlerError) -> dict[str, str]:
     """What the client should know beside the document."""
     match error.status:
         case 401:
-            return {"www-authenticate": 'Bearer realm="ostler", ApiKey realm="ostler"'}
+            metadata = error.fields.get("metadata")
+            where = f', resource_metadata="{metadata}"' if metadata else ""
+            return {"www-authenticate": f'Bearer realm="ostler"{where}, ApiKey realm="ostler"'}
         case 408 | 413:  # the rest of the body is not read
             return {"connection": "close"}
         case 429 | 503:
@@ -132,6 +134,7 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     ours = _ours(request, error)
     if ours is not error:
         ours.__cause__ = error
+    note_refusal(request.scope, ours)
     media_type, body = error_body(ours, request.url.path)
     headers = problem_headers(ours)
     if isinstance(error, HTTPException) and error.status_code == 405:
@@ -220,7 +223,9 @@ def _of_socket(scope: Any, error: Exception) -> OstlerError:
     socket = cast("Request[Any, Any, Any]", WebSocket(scope))  # what is asked of it both have
     if isinstance(error, ValidationException):
         return _invalid(_first_fault(socket, error), error)
-    return _ours(socket, error)
+    ours = _ours(socket, error)
+    note_refusal(scope, ours)
+    return ours
 
 
 async def refuse_socket(scope: Scope, send: Send, error: OstlerError) -> None:

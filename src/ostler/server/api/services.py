@@ -6,7 +6,9 @@ from ostler.base.clock import Clock, Histogram, ObjectNumbers
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
+from ostler.server.audit.log import AuditLog
 from ostler.server.auth.directory import Directory
+from ostler.server.auth.oidc import Oidc
 from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
@@ -52,6 +54,9 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: Webhooks
     engine: Engine
     directory: Directory
+    people: Oidc | None = None
+    """Those who come with tokens of an OpenID provider."""
+    audit: AuditLog
     quotas: Quotas
     clock: Clock
     counters: "Counters"

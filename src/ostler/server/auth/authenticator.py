@@ -19,6 +19,8 @@ class AuthRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Its address."""
     authorization: str = ""
     """The header, as it came."""
+    names: tuple[str, ...] = ()
+    """Those in the certificate that the client showed, which one of our authorities signed."""
 
     @property
     def token(self) -> str | None:

@@ -4,11 +4,11 @@ import asyncio
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
-from msgspec.structs import astuple
+from msgspec.structs import astuple, replace
 
 from ostler.base.clock import Clock
 from ostler.base.errors import InvalidRequest, NotFound, StoreUnavailable, Unauthorized
@@ -17,8 +17,9 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log, never_log
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
+from ostler.server.auth.claims import Grant
 from ostler.server.auth.scope import Scope, reach_of, roles_up_to
-from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
+from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
 from ostler.wire.access import Role
 
 log = Log(__name__)
@@ -49,6 +50,7 @@ class Directory:
         self.limits: dict[tuple[str, str], LimitsRow] = {}
         """By scope and id."""
         self._used: dict[str, str] = {}
+        self._seen: dict[tuple[str, str, str], PersonRow] = {}
         self._following: asyncio.Task[None] | None = None
         self._open: defaultdict[str, set[asyncio.Timeout]] = defaultdict(set)
 
@@ -79,7 +81,10 @@ class Directory:
                 used, self._used = self._used, {}
                 for key, at in used.items():
                     await self._access.key_used(key, at)
-                if used or self._pause == _LOOK_SECONDS:
+                people, self._seen = self._seen, {}
+                for person in people.values():
+                    await self._access.person_seen(person)
+                if used or people or self._pause == _LOOK_SECONDS:
                     await self.refresh()
             except StoreUnavailable as error:  # what is known stays good until the database is back
                 log.warning("access.not_read", reason=str(error))
@@ -108,9 +113,59 @@ class Directory:
             reach=reach_of(key.tenant, key.project),
         )
 
+    def granted(self, actor: str, grants: Sequence[Grant], expires_at: float | None) -> Scope | None:
+        """The scope of somebody with these grants; None if they are all of tenants or projects that are not there."""
+        scopes = [
+            Scope(
+                tenant=project.tenant,
+                project=project.id,
+                actor=actor,
+                roles=roles_up_to(grant.role),
+                reach=reach_of(grant.tenant, grant.project),
+                expires_at=expires_at,
+            )
+            for grant in grants
+            if (project := self._named(grant.tenant, grant.project or DEFAULT)) is not None
+        ]
+        if not scopes:
+            return None
+        first = replace(scopes[0], also=tuple(scopes[1:]))
+        return self.within(first, first.project)
+
+    def seen(self, scope: Scope, name: str) -> None:
+        """Somebody came with a token of their provider, and is called so there."""
+        now = self._clock.now()
+        for each in _all_of(scope):
+            project = each.project if each.reach == "project" else ""
+            self._seen[each.actor, each.tenant, project] = PersonRow(
+                actor=each.actor,
+                tenant=each.tenant,
+                project=project,
+                role=each.role,
+                name=name,
+                first_seen_at=now,
+                last_seen_at=now,
+            )
+
+    def people(self, scope: Scope) -> tuple[PersonRow, ...]:
+        """Those who came into the tenant of a scope, or into its project if it reaches no further."""
+        known = {(row.actor, row.tenant, row.project): row for row in self._rows.people}
+        for place, row in self._seen.items():
+            before = known.get(place)
+            known[place] = row if before is None else replace(row, first_seen_at=before.first_seen_at)
+        return tuple(
+            row
+            for _, row in sorted(known.items())
+            if row.tenant == scope.tenant and (scope.reach in _WIDE or row.project in {"", scope.project})
+        )
+
     @asynccontextmanager
     async def ended_with_key(self, scope: Scope) -> AsyncIterator[None]:
         """Around a stream or a socket: raises TimeoutError in it when the key it was opened with is good no more."""
+        if scope.expires_at is not None:
+            async with asyncio.timeout(max(scope.expires_at - self._time(), 0)):
+                yield
+            return
         kind, _, key_id = scope.actor.partition(":")
         key = next((each for each in self._rows.keys if each.id == key_id), None) if kind == "key" else None
         if key is None:
@@ -131,6 +186,9 @@ class Directory:
         left = datetime.fromisoformat(key.expires_at) - datetime.fromisoformat(self._clock.now())
         return max(left.total_seconds(), 0)
 
+    def _time(self) -> float:
+        return datetime.fromisoformat(self._clock.now()).timestamp()
+
     def _end(self, key: str) -> None:
         for limit in self._open.pop(key, set()):
             limit.reschedule(0)
@@ -145,15 +203,22 @@ class Directory:
         """Those that a scope's credential may use; `server` reaches those of other tenants only by their full names."""
         every = (_DEFAULT_PROJECT, *self._rows.projects)
         return tuple(
-            each for each in every if (each.tenant == scope.tenant and scope.reach in _WIDE) or each.id == scope.project
+            each
+            for each in every
+            if any(
+                (each.tenant == one.tenant and one.reach in _WIDE) or each.id == one.project for one in _all_of(scope)
+            )
         )
 
     def project(self, tenant: str, name: str) -> ProjectRow:
         """One by its name."""
-        for each in (_DEFAULT_PROJECT, *self._rows.projects):
-            if each.tenant == tenant and each.name == name:
-                return each
+        if (found := self._named(tenant, name)) is not None:
+            return found
         raise NotFound(what="project", value=f"{tenant}/{name}", hint="List them with `ostler projects list`.")
+
+    def _named(self, tenant: str, name: str) -> ProjectRow | None:
+        every = (_DEFAULT_PROJECT, *self._rows.projects)
+        return next((each for each in every if (each.tenant, each.name) == (tenant, name)), None)
 
     def tenant_of(self, project: str) -> str:
         """The tenant that a project belongs to."""
@@ -172,8 +237,11 @@ class Directory:
                 if slash
                 else named == each.id or ((each.tenant, each.name) == (scope.tenant, named))
             )
-            if fits and self._reaches(scope, each):
-                return scope.moved(each.tenant, each.id)
+            reaching = [one for one in _all_of(scope) if fits and self._reaches(one, each)]
+            if reaching:
+                best = max(reaching, key=lambda one: len(one.roles))
+                others = tuple(one for one in _all_of(scope) if one is not best) if scope.also else ()
+                return replace(best, tenant=each.tenant, project=each.id, also=others)
         return None
 
     def _reaches(self, scope: Scope, project: ProjectRow) -> bool:
@@ -189,6 +257,17 @@ class Directory:
         await self._access.add_project(self._new_project(name, DEFAULT))
         await self.refresh()
         return new
+
+    async def remove_tenant(self, name: str) -> None:
+        """It is there no more, nor is its project `default`, which is its only one."""
+        await self._access.remove_project(self.project(name, DEFAULT).id)
+        await self._access.remove_tenant(name)
+        await self.refresh()
+
+    async def remove_project(self, project: str) -> None:
+        """It is there no more."""
+        await self._access.remove_project(project)
+        await self.refresh()
 
     async def add_project(self, tenant: str, name: str) -> ProjectRow:
         """One more of a tenant."""
@@ -209,6 +288,12 @@ class Directory:
 
     def _has(self, scope: Scope, key: ApiKeyRow) -> bool:
         return key.tenant == scope.tenant and (scope.reach in _WIDE or key.project == scope.project)
+
+    def count_keys(self, project: str, tenant: str | None) -> int:
+        """How many keys of a project are good, or of a tenant if it is named."""
+        return sum(
+            key.revoked_at is None and (key.tenant == tenant or key.project == project) for key in self._rows.keys
+        )
 
     async def add_key(
         self, scope: Scope, *, name: str, role: Role, project: str | None, expires_at: str | None
@@ -258,6 +343,11 @@ class Directory:
         """They count from now on."""
         await self._access.set_limits(new)
         await self.refresh()
+
+
+def _all_of(scope: Scope) -> tuple[Scope, ...]:
+    """A scope without what else its actor may do, and all of that."""
+    return (replace(scope, also=()), *scope.also) if scope.also else (scope,)
 
 
 def _checked(name: str) -> str:

@@ -5,7 +5,8 @@ from typing import Any, Literal
 
 import msgspec
 
-from ostler.base.errors import Forbidden, OstlerError, Unauthorized
+from ostler.base.errors import Forbidden, ForeignHost, OstlerError, TooManyWrongTokens, Unauthorized
+from ostler.base.errors.access import NoRole
 from ostler.wire.access import Reach, Role
 
 NeededRole = Role | Literal["anyone"]
@@ -13,6 +14,8 @@ NeededRole = Role | Literal["anyone"]
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
 _REACHES: tuple[Reach, ...] = ("project", "tenant", "server")
 _REFUSAL = "ostler.refusal"
+_ATTEMPT = "ostler.attempt"
+_REFUSALS = (Unauthorized, TooManyWrongTokens, Forbidden, NoRole, ForeignHost)
 
 
 class Scope(msgspec.Struct, frozen=True, kw_only=True):
@@ -23,15 +26,15 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     actor: str
     roles: tuple[Role, ...]
     reach: Reach = "project"
+    also: tuple["Scope", ...] = ()
+    """What else the same actor may do, in other projects."""
+    expires_at: float | None = None
+    """When the credential ends, in seconds since 1970, if that is not known to the directory."""
 
     @property
     def role(self) -> Role:
         """The highest of the roles."""
         return self.roles[-1] if self.roles else "viewer"
-
-    def moved(self, tenant: str, project: str) -> "Scope":
-        """The same actor in another project."""
-        return msgspec.structs.replace(self, tenant=tenant, project=project)
 
 
 def roles_up_to(role: Role) -> tuple[Role, ...]:
@@ -55,6 +58,42 @@ RUNNER = Scope(actor="runner", roles=("viewer",))
 
 OUTSIDE = Scope(actor="trigger", roles=())
 """A sender of deliveries, whose signature is checked by the trigger."""
+
+
+class Attempt:
+    """What a request turned out to be, for the audit log; made at the edge and filled in where it is known."""
+
+    __slots__ = ("action", "changes", "is_passed_on", "refusal", "target")
+
+    def __init__(self) -> None:
+        self.action = ""
+        """The operation; empty as long as it is not known."""
+        self.target = ""
+        """The ids in the path."""
+        self.changes = False
+        """Whether the operation may change something."""
+        self.refusal: OstlerError | None = None
+        self.is_passed_on = False
+        """Whether another server of ours does it, and notes it."""
+
+
+def begin_attempt(connection: MutableMapping[str, Any]) -> Attempt:
+    """Note from now on what becomes of a request."""
+    attempt = connection[_ATTEMPT] = Attempt()
+    return attempt
+
+
+def attempt_of(connection: Any) -> Attempt | None:
+    """What became of a request so far; None if nobody notes it."""
+    attempt: Attempt | None = connection.get(_ATTEMPT)
+    return attempt
+
+
+def note_refusal(connection: Any, error: OstlerError) -> None:
+    """Note that the client was refused, if the error says that."""
+    attempt = attempt_of(connection)
+    if attempt is not None and isinstance(error, _REFUSALS):
+        attempt.refusal = error
 
 
 def identify(connection: MutableMapping[str, Any], found: Scope | OstlerError) -> None:

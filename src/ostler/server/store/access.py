@@ -44,6 +44,19 @@ class ApiKeyRow(msgspec.Struct, frozen=True, kw_only=True):
     revoked_at: str | None = None
 
 
+class PersonRow(msgspec.Struct, frozen=True, kw_only=True):
+    """What somebody who came with a token of the provider may do, as it was the last time."""
+
+    actor: str
+    tenant: str
+    project: str
+    """The id of the only project; empty for all of the tenant."""
+    role: Role
+    name: str
+    first_seen_at: str
+    last_seen_at: str
+
+
 class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
     """How much a tenant, a project or an actor may have; None is no limit."""
 
@@ -64,6 +77,7 @@ class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
     keys: tuple[ApiKeyRow, ...] = ()
     """Revoked ones too: what they did still names them."""
     limits: tuple[LimitsRow, ...] = ()
+    people: tuple[PersonRow, ...] = ()
 
 
 class Access(Protocol):
@@ -79,6 +93,18 @@ class Access(Protocol):
 
     def add_project(self, new: ProjectRow) -> "asyncio.Future[bool]":
         """There is one more; False if its tenant has one of that name."""
+        ...
+
+    def remove_tenant(self, name: str) -> "asyncio.Future[bool]":
+        """It is there no more; False if it was not."""
+        ...
+
+    def remove_project(self, project: str) -> "asyncio.Future[bool]":
+        """It is there no more; False if it was not."""
+        ...
+
+    def person_seen(self, new: PersonRow) -> "asyncio.Future[bool]":
+        """Somebody came and may do this now; when they came first stays."""
         ...
 
     def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Protocol
 
 from ostler.server.store.access import Access
+from ostler.server.store.audit import Audit
 from ostler.server.store.peers import Member, Peers
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.records import (
@@ -268,6 +269,7 @@ class Store(Protocol):
     managed_runners: ManagedRunners
     prompts: Prompts
     access: Access
+    audit: Audit
     templates: Templates
     schedules: Schedules
     triggers: Triggers

@@ -128,6 +128,32 @@ TABLES = (
         ("scope", "id", "requests_per_second", "live_sessions", "queued_tasks", "tokens_per_day", "cost_per_day"),
     ),
     Table("turn_uses", ("session", "turn"), ("session", "turn", "project", "actor", "day", "tokens", "cost")),
+    Table(
+        "audit",
+        ("tenant", "number"),
+        (
+            "tenant",
+            "number",
+            "id",
+            "at",
+            "project",
+            "actor",
+            "action",
+            "outcome",
+            "status",
+            "target",
+            "client",
+            "count",
+            "previous",
+            "hash",
+        ),
+    ),
+    Table("audit_heads", ("tenant",), ("tenant", "number", "hash")),
+    Table(
+        "people",
+        ("actor", "tenant", "project"),
+        ("actor", "tenant", "project", "role", "name", "first_seen_at", "last_seen_at"),
+    ),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

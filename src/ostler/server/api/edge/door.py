@@ -8,7 +8,7 @@ from urllib.parse import parse_qsl, urlencode
 from ostler.base.errors import NotFound, OstlerError, Stopping
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import Scope
-from ostler.server.api.edge.certificates import check_shown
+from ostler.server.api.edge.certificates import SHOWN, check_shown
 from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH
 from ostler.server.api.edge.stream_limit import client_of
@@ -25,6 +25,7 @@ _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
 FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
 """Where runners show a token or a key of their own, which is checked there."""
 
+_METADATA = "/.well-known/oauth-protected-resource/mcp"
 _FROM_OUTSIDE = re.compile(r"/api/v1/triggers/[^/]+/deliveries")
 
 
@@ -52,6 +53,8 @@ class Door:
         self._settings = settings
         self._counters = counters
         self._relay_secret = relay_secret
+        public, issuer = settings.public_url, settings.oidc_issuer
+        self._metadata = f"{public.rstrip('/')}{_METADATA}" if public is not None and issuer is not None else None
 
     def is_relayed(self, scope: Scope, headers: dict[bytes, str]) -> bool:
         """Whether another server of ours has passed the request on, and has looked at it as we would."""
@@ -70,6 +73,8 @@ class Door:
             await self.admit(scope, headers)
         except OstlerError as error:
             await asyncio.sleep(error.fields.get("delay", 0))
+            if self._metadata is not None and scope["path"].rstrip("/") == "/mcp":
+                error.fields["metadata"] = self._metadata
             if scope["method"] not in _FOR_ANYONE:
                 raise
             identify(scope, error)
@@ -85,8 +90,11 @@ class Door:
             found = OUTSIDE
         else:
             shown = headers.get(b"authorization", "") or _of_terminal(scope)
-            request = AuthRequest(client=client_of(scope), authorization=shown)
-            found = self._in_named_project(scope, headers, await self._authentication.authenticate(request))
+            names = scope["state"].get(SHOWN, ()) if "state" in scope else ()
+            request = AuthRequest(client=client_of(scope), authorization=shown, names=names)
+            found = await self._authentication.authenticate(request)
+            identify(scope, found)
+            found = self._in_named_project(scope, headers, found)
             self._quotas.check_rate(found)
         identify(scope, found)
         act_for(found.actor)
@@ -99,7 +107,10 @@ class Door:
         """The scope in the project that the request names, which must be one that its credential may use."""
         if (named := headers.get(b"ostler-project")) is not None:
             if (moved := self._directory.within(found, named)) is None:
-                raise NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+                missing = NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+                if (attempt := auth.attempt_of(scope)) is not None:
+                    attempt.refusal = missing
+                raise missing
             return moved
         if b"projectId=" not in scope["query_string"]:
             return found

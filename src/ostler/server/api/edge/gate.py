@@ -14,6 +14,7 @@ from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.problems import answers_failures, refuse, refuse_socket
 from ostler.server.api.services import Counters
 from ostler.server.api.views import API
+from ostler.server.auth.scope import note_refusal
 from ostler.server.store.acting import begin_trace
 
 _KEY_ENDED = 4401
@@ -67,6 +68,7 @@ class Gate:
                 await self._door.admit(scope, headers)
             self._counters.streams.admit(client_of(scope))
         except OstlerError as error:
+            note_refusal(scope, error)
             await refuse_socket(scope, send, error)
         else:
             send = answers_failures(scope, send)
@@ -75,7 +77,9 @@ class Gate:
                     async with self._door.ended_with_key(scope):
                         await (self._link if scope["path"] == LINK_PATH else self._app)(scope, receive, send)
                 except TimeoutError:
-                    await send({"type": "websocket.close", "code": _KEY_ENDED, "reason": "The API key was revoked."})
+                    await send(
+                        {"type": "websocket.close", "code": _KEY_ENDED, "reason": "The credential is good no more."}
+                    )
 
     async def _refusal(self, scope: Scope) -> OstlerError | None:
         try:
@@ -87,6 +91,7 @@ class Gate:
                 await self._door.identify(scope, headers)
                 self._bodies.check_length(scope, headers.get(b"content-length", ""))
         except OstlerError as error:
+            note_refusal(scope, error)
             return error
         return None
 

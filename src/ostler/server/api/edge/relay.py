@@ -119,6 +119,8 @@ class Relay:
         if address is None or self._peers.is_lost(owner):
             raise _Unreachable
         self._counters.relayed += 1
+        if (noted := auth.attempt_of(scope)) is not None:
+            noted.is_passed_on = True
         exchange = _Exchange(self._http(), receive, send, self._counters.relay_times)
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")

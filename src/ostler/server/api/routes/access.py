@@ -4,15 +4,20 @@ from litestar import Response, delete, get, post
 from msgspec.structs import asdict
 
 from ostler.base.errors import Forbidden, NotFound
+from ostler.base.errors.access import NotEmpty
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
+from ostler.server.auth.directory import DEFAULT
 from ostler.server.auth.scope import Scope
 from ostler.server.store.access import ApiKeyRow, ProjectRow
+from ostler.server.templates import service as templates
 from ostler.wire.access import (
     ApiKey,
     ApiKeyIssued,
     ApiKeyList,
     Me,
+    Member,
+    MemberList,
     NewApiKey,
     NewProject,
     NewTenant,
@@ -77,6 +82,79 @@ async def create_project(services: Services, caller: Scope, data: NewProject) ->
     return _project(await services.directory.add_project(caller.tenant, data.name), 0)
 
 
+@delete("/tenants/{tenant:str}", operation_id="tenants.remove", tags=_TAGS, role="admin", reach="server")
+async def remove_tenant(services: Services, tenant: str) -> None:
+    """Remove a tenant in which nothing is left but its empty project `default`."""
+    directory = services.directory
+    if tenant not in {each.name for each in directory.tenants()}:
+        raise NotFound(what="tenant", value=tenant[:80], hint="List them with `ostler tenants list`.")
+    if tenant == DEFAULT:
+        raise NotEmpty(what="tenant", name=tenant, has="the server's own things, and stays")
+    if (more := len(directory.project_ids(tenant)) - 1) > 0:
+        raise NotEmpty(what="tenant", name=tenant, has=f"{more} more projects")
+    await _check_empty(services, "tenant", tenant, directory.project(tenant, DEFAULT), tenant)
+    await directory.remove_tenant(tenant)
+
+
+@delete("/projects/{project_name:str}", operation_id="projects.remove", tags=_TAGS, role="admin", reach="tenant")
+async def remove_project(services: Services, caller: Scope, project_name: str) -> None:
+    """Remove a project in which nothing is left: no session, key, schedule, trigger, template or saved prompt."""
+    found = services.directory.within(caller, project_name)
+    if found is None or found.tenant != caller.tenant:
+        raise NotFound(what="project", value=project_name[:80], hint="List them with `ostler projects list`.")
+    project = next(each for each in services.directory.projects(caller) if each.id == found.project)
+    if project.name == DEFAULT:
+        raise NotEmpty(what="project", name=DEFAULT, has="the things of who names no project, and stays")
+    await _check_empty(services, "project", project.name, project, None)
+    await services.directory.remove_project(project.id)
+
+
+async def _check_empty(services: Services, what: str, name: str, project: ProjectRow, tenant: str | None) -> None:
+    """Raise if something lives in a project, or in its tenant if that is named."""
+    store = services.sessions.store
+    has = {
+        "sessions": (await store.count_by_project(project.id)).get(project.id, 0),
+        "API keys": services.directory.count_keys(project.id, tenant),
+        "schedules": len(await store.schedules.all(project.id)),
+        "triggers": len(await store.triggers.all(project.id)),
+        "templates": len(await templates.newest(store.templates, project.id)),
+        "saved prompts": len(await store.prompts.all(project.id)),
+    }
+    if left := [f"{count} {kind}" for kind, count in has.items() if count]:
+        raise NotEmpty(what=what, name=name, has=", ".join(left))
+
+
+@get("/members", operation_id="members.list", tags=_TAGS, sync_to_thread=False, role="admin")
+def list_members(services: Services, caller: Scope) -> MemberList:
+    """Who may do what in the caller's tenant, or in its project if it has no more."""
+    keys = [
+        Member(
+            actor=f"key:{key.id}",
+            name=key.name,
+            role=key.role,
+            tenant=key.tenant,
+            project_id=key.project,
+            first_seen_at=key.created_at,
+            last_seen_at=key.last_used_at,
+        )
+        for key in services.directory.keys(caller)
+        if key.revoked_at is None
+    ]
+    people = [
+        Member(
+            actor=row.actor,
+            name=row.name,
+            role=row.role,
+            tenant=row.tenant,
+            project_id=row.project or None,
+            first_seen_at=row.first_seen_at,
+            last_seen_at=row.last_seen_at,
+        )
+        for row in services.directory.people(caller)
+    ]
+    return MemberList(items=(*keys, *people))
+
+
 @get("/api-keys", operation_id="keys.list", tags=_TAGS, sync_to_thread=False, role="admin")
 def list_keys(services: Services, caller: Scope) -> ApiKeyList:
     """The API keys of the caller's tenant, or of its project if it has no more."""
@@ -128,6 +206,9 @@ HANDLERS = (
     create_tenant,
     list_projects,
     create_project,
+    remove_tenant,
+    remove_project,
+    list_members,
     list_keys,
     create_key,
     revoke_key,

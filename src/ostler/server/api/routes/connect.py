@@ -60,7 +60,7 @@ async def handshake(services: Services, project: str, data: Handshake) -> Handsh
     return await services.relay.handshake(live.core.id, data.hosts, data.timeout_sec)
 
 
-@post("/connect/handshake/ack", operation_id="connect.ack", tags=_TAGS, status_code=200, role="operator")
+@post("/connect/handshake/ack", operation_id="connect.ack", audited=False, tags=_TAGS, status_code=200, role="operator")
 async def handshake_ack(services: Services, project: str, data: HandshakeAck) -> OrderTaken:
     """What a follower says of how it can be reached."""
     live = await services.sessions.registry.live(project, data.session_id)
@@ -176,7 +176,14 @@ async def order(session: str, host: Host, services: Services, project: str, data
     return OrderTaken(delivered=True)
 
 
-@post("/relay/{session:str}/{host:str}/stdin", operation_id="relay.write", tags=_TAGS, status_code=200, role="operator")
+@post(
+    "/relay/{session:str}/{host:str}/stdin",
+    operation_id="relay.write",
+    audited=False,
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+)
 async def write(
     session: str, host: Host, services: Services, project: str, request: Request[Any, Any, Any]
 ) -> OrderTaken:
@@ -190,6 +197,7 @@ async def write(
 @post(
     "/relay/{session:str}/{host:str}/{stream:str}",
     operation_id="relay.output",
+    audited=False,
     tags=_TAGS,
     status_code=200,
     role="operator",
@@ -219,6 +227,7 @@ async def output(
 @post(
     "/relay/{session:str}/{host:str}/status",
     operation_id="relay.status",
+    audited=False,
     tags=_TAGS,
     status_code=200,
     role="operator",

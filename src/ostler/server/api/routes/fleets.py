@@ -26,6 +26,7 @@ async def followers(services: Services, project: str) -> FollowerList:
 @post(
     "/sessions/{session:str}/events/ingest",
     operation_id="events.ingest",
+    audited=False,
     tags=["events"],
     status_code=200,
     role="operator",

@@ -15,7 +15,7 @@ from ostler.server.runners.agents import all_agents
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
 from ostler.wire.fleets import ingest_schema
-from ostler.wire.system import Health, Ready, Version
+from ostler.wire.system import Health, Provider, Providers, Ready, Version
 from ostler.wire.tasks import TaskSettings
 
 
@@ -56,6 +56,19 @@ async def _readiness(services: Services) -> Response[Ready]:
 async def root_ready(services: Services) -> Response[Ready]:
     """The same at the place where orchestrators look."""
     return await _readiness(services)
+
+
+@get("/api/v1/providers", operation_id="system.providers", tags=["system"], sync_to_thread=False, role="anyone")
+def providers(services: Services) -> Providers:
+    """Where people sign in to get a token for this server."""
+    settings = services.settings
+    if settings.oidc_issuer is None or settings.oidc_audience is None:
+        return Providers(items=())
+    return Providers(
+        items=(
+            Provider(issuer=settings.oidc_issuer, audience=settings.oidc_audience, client_id=settings.oidc_client_id),
+        )
+    )
 
 
 @get("/api/v1/version", operation_id="system.version", tags=["system"], sync_to_thread=False, role="viewer")
@@ -121,4 +134,4 @@ def _settings_schema(agent: Agent) -> dict[str, Any]:
     }
 
 
-HANDLERS = (health, root_health, ready, root_ready, version, metrics, openapi_document, schema)
+HANDLERS = (health, root_health, ready, root_ready, providers, version, metrics, openapi_document, schema)

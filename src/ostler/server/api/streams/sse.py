@@ -24,7 +24,7 @@ _HEADERS = [
 ]
 FAREWELL = b": the stream ends here\nretry: 500\n\n"
 _BACK_SOON = b": the server stops, to start again; connect again with Last-Event-ID\nretry: 1000\n\n"
-_KEY_ENDED = b": the API key is good no more\n\n"
+_KEY_ENDED = b": the credential is good no more\n\n"
 _SCOPE_KEY = "ostler.stream"
 
 

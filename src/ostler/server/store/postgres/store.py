@@ -14,6 +14,7 @@ from ostler.base.retry import delays
 from ostler.base.state_lock import StateLock
 from ostler.base.undo import undone_by
 from ostler.server.store.access import Access
+from ostler.server.store.audit import Audit
 from ostler.server.store.postgres import jobs, statements
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, new_pool, passes, prepare
@@ -31,6 +32,7 @@ from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
+from ostler.server.store.sql.audit import SqlAudit
 from ostler.server.store.sql.reading import Query
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
@@ -48,6 +50,8 @@ _READERS = 4
 _WRITE_PATIENCE, _READ_PATIENCE = 90.0, 10.0
 _FIRST_DELAY, _LONGEST_DELAY = 0.05, 1.0
 _PROBE_SECONDS = 0.8
+_ALONE = 0x05731E7
+"""The lock of those that run alone; beside writers, which hold rows and wait for each other."""
 _AWAY = "The database does not answer."
 
 
@@ -82,6 +86,15 @@ class _Reader:
                 self._away_since = None
                 self.bytes_read += size
                 return result
+
+    async def alone(self, query: Callable[[], Query[None]]) -> None:
+        """Run a query in a transaction of its own, after those of all servers that are run so."""
+        try:
+            async with self.pool.acquire(timeout=_READ_PATIENCE) as connection, connection.transaction():
+                await connection.execute("SELECT pg_advisory_xact_lock($1)", _ALONE)
+                await run(connection, query())
+        except FAILURES as error:
+            raise StoreUnavailable(reason=str(error) or type(error).__name__) from error
 
 
 class _Writing:
@@ -140,6 +153,7 @@ class PostgresStore(_Writing, SqlReads):
         self.access: Access = SqlAccess(
             reader, lambda sql, values: writer.submit(lambda transaction: _change(transaction, sql, values))
         )
+        self.audit: Audit = SqlAudit(reader, reader.alone)
         self.templates: Templates = SqlTemplates(reader, self._change)
         self.schedules: Schedules = SqlSchedules(reader, self._change)
         self.triggers: Triggers = SqlTriggers(reader, self._change)

@@ -30,6 +30,8 @@ _TEXT_KEYS = frozenset(
         "schedule",
         "trigger_id",
         "webhook_id",
+        "tenant",
+        "actor",
     }
 )
 

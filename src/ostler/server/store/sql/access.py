@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import astuple, fields
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
 from ostler.server.store.sql.reading import Query, rows_of
 from ostler.server.store.sql.verbs import Reader
 
@@ -22,7 +22,7 @@ class SqlAccess:
         self._change = change
 
     async def all(self) -> AccessRows:
-        """Read the four tables."""
+        """Read the five tables."""
         return await self._reader.read(_all)
 
     def add_tenant(self, new: TenantRow) -> "asyncio.Future[bool]":
@@ -32,6 +32,18 @@ class SqlAccess:
     def add_project(self, new: ProjectRow) -> "asyncio.Future[bool]":
         """Add a row."""
         return self._change(_insert("projects", ProjectRow), astuple(new))
+
+    def remove_tenant(self, name: str) -> "asyncio.Future[bool]":
+        """Remove a row."""
+        return self._change("DELETE FROM tenants WHERE name = ?", (name,))
+
+    def remove_project(self, project: str) -> "asyncio.Future[bool]":
+        """Remove a row."""
+        return self._change("DELETE FROM projects WHERE id = ?", (project,))
+
+    def person_seen(self, new: PersonRow) -> "asyncio.Future[bool]":
+        """Add or change a row."""
+        return self._change(_PERSON_SEEN, astuple(new))
 
     def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":
         """Add a row."""
@@ -56,17 +68,25 @@ _SET_LIMITS = (
     f"ON CONFLICT (scope, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NUMBERS)}"
 )
 
+_PERSON_SEEN = (
+    "INSERT INTO people (actor, tenant, project, role, name, first_seen_at, last_seen_at) VALUES (?, ?, ?, ?, ?, ?, ?) "
+    "ON CONFLICT (actor, tenant, project) DO UPDATE SET role = excluded.role, name = excluded.name, "
+    "last_seen_at = excluded.last_seen_at"
+)
+
 
 def _all() -> Query[AccessRows]:
     tenants = yield from rows_of(_select("tenants", TenantRow, "name"))
     projects = yield from rows_of(_select("projects", ProjectRow, "id"))
     keys = yield from rows_of(_select("api_keys", ApiKeyRow, "id"))
     limits = yield from rows_of(f"SELECT scope, id, {', '.join(_NUMBERS)} FROM limits ORDER BY scope, id")  # noqa: S608  fixed names
+    people = yield from rows_of(f"SELECT {', '.join(_columns(PersonRow))} FROM people ORDER BY actor, tenant, project")  # noqa: S608  fixed names
     return AccessRows(
         tenants=tuple(TenantRow(**_named(TenantRow, row)) for row in tenants),
         projects=tuple(ProjectRow(**_named(ProjectRow, row)) for row in projects),
         keys=tuple(ApiKeyRow(**_named(ApiKeyRow, row)) for row in keys),
         limits=tuple(LimitsRow(**_named(LimitsRow, row)) for row in limits),
+        people=tuple(PersonRow(**_named(PersonRow, row)) for row in people),
     )
 
 

@@ -3,7 +3,9 @@
 from typing import NamedTuple
 
 from ostler.server.store.sql.access_schema import ACCESS
+from ostler.server.store.sql.audit_schema import AUDIT
 from ostler.server.store.sql.limits_schema import LIMITS
+from ostler.server.store.sql.people_schema import PEOPLE
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
@@ -405,6 +407,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(TRIGGERS, TRIGGERS_POSTGRES),
     Migration(LIMITS, LIMITS),
     Migration(WEBHOOKS, WEBHOOKS_POSTGRES),
+    Migration(AUDIT + PEOPLE, AUDIT + PEOPLE),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any, Concatenate, Literal, ParamSpec, TypeVar
 
 from ostler.server.store.access import Access
+from ostler.server.store.audit import Audit
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
 from ostler.server.store.records import Job
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
+from ostler.server.store.sql.audit import SqlAudit
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
@@ -87,6 +89,7 @@ class SqliteStore(_Writing, SqlReads):
         self.managed_runners: ManagedRunners = SqliteManagedRunners(database)
         self.prompts: Prompts = SqlitePrompts(database)
         self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
+        self.audit: Audit = SqlAudit(database, database.change)
         self.templates: Templates = SqlTemplates(database, database.change)
         self.schedules: Schedules = SqlSchedules(database, database.change)
         self.triggers: Triggers = SqlTriggers(database, database.change)

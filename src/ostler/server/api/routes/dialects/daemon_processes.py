@@ -220,6 +220,7 @@ async def process_logs(
 @post(
     "/v1/processes/{process:str}/input",
     operation_id="daemon.process-input",
+    audited=False,
     tags=_TAGS,
     status_code=200,
     role="admin",
@@ -234,6 +235,7 @@ async def process_input(process: str, services: Services, state: State, data: Da
 @post(
     "/v1/processes/{process:str}/terminal/resize",
     operation_id="daemon.process-resize",
+    audited=False,
     tags=_TAGS,
     status_code=200,
     role="admin",

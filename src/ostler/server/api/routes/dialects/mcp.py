@@ -7,11 +7,11 @@ from importlib import import_module
 from typing import Any, cast
 
 import msgspec
-from litestar import Request, post
+from litestar import Request, get, post
 from litestar.datastructures import State
 from litestar.types import ASGIApp, Receive, Scope, Send
 
-from ostler.base.errors import NotAcceptable, SessionNotFound, UnsupportedMedia
+from ostler.base.errors import NotAcceptable, NotFound, SessionNotFound, UnsupportedMedia
 from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.edge.idempotency import replayed
@@ -19,6 +19,7 @@ from ostler.server.api.services import Services
 from ostler.server.dialects.mcp.tools import Tools
 from ostler.server.runners.agents import catalogue
 from ostler.server.tasks.handoffs import hand_over
+from ostler.wire.access import ProtectedResource
 
 _STATE = "mcp_endpoint"
 
@@ -110,6 +111,23 @@ async def mcp(request: Request[Any, Any, Any], services: Services, project: str,
     return answered
 
 
+@get(
+    "/.well-known/oauth-protected-resource/mcp",
+    operation_id="mcp.metadata",
+    tags=["mcp"],
+    sync_to_thread=False,
+    role="anyone",
+)
+def metadata(services: Services) -> ProtectedResource:
+    """Where a client gets a token for `/mcp` (RFC 9728), if people sign in at a provider."""
+    url, issuer = services.settings.public_url, services.settings.oidc_issuer
+    if url is None or issuer is None:
+        hint = "Set public_url and oidc_issuer, or give clients an API key."
+        raise NotFound(what="path", value="/.well-known/oauth-protected-resource", hint=hint)
+    resource = f"{url.rstrip('/')}/mcp"
+    return ProtectedResource(resource=resource, authorization_servers=(issuer,), bearer_methods_supported=("header",))
+
+
 def _check_accept(request: Request[Any, Any, Any]) -> None:
     for form in (JSON, SSE):
         try:
@@ -118,4 +136,4 @@ def _check_accept(request: Request[Any, Any, Any]) -> None:
             raise NotAcceptable(given=error.fields["given"], possible=f"{JSON} and {SSE}") from None
 
 
-HANDLERS = (mcp,)
+HANDLERS = (mcp, metadata)
