@@ -9,6 +9,7 @@ from typing import Concatenate, ParamSpec, Self, TypeVar
 
 from ostler.client import (
     access_operations,
+    audit_operations,
     fleet_operations,
     prompt_operations,
     review_operations,
@@ -88,6 +89,7 @@ class SyncSystem(SyncGroup):
 
     health = _verb(op.health)
     whoami = _verb(access_operations.whoami)
+    providers = _verb(access_operations.providers)
     ready = _verb(op.ready)
     version = _verb(op.version)
     openapi = _verb(op.openapi)
@@ -209,6 +211,7 @@ class SyncTenants(SyncGroup):
 
     list = _verb(access_operations.list_tenants)
     create = _verb(access_operations.create_tenant)
+    remove = _verb(access_operations.remove_tenant)
 
 
 class SyncProjects(SyncGroup):
@@ -216,6 +219,13 @@ class SyncProjects(SyncGroup):
 
     list = _verb(access_operations.list_projects)
     create = _verb(access_operations.create_project)
+    remove = _verb(access_operations.remove_project)
+
+
+class SyncMembers(SyncGroup):
+    """Who may do what."""
+
+    list = _verb(access_operations.list_members)
 
 
 class SyncKeys(SyncGroup):
@@ -237,6 +247,13 @@ class SyncUsage(SyncGroup):
     """What the caller has and has used."""
 
     show = _verb(access_operations.show_usage)
+
+
+class SyncAudit(SyncGroup):
+    """Who changed what, and who was refused."""
+
+    list = _verb(audit_operations.list_lines)
+    export = _verb(audit_operations.export_lines)
 
 
 class SyncPrompts(SyncGroup):
@@ -557,9 +574,11 @@ class Client:
         self.webhooks = SyncWebhooks(self._transport)
         self.tenants = SyncTenants(self._transport)
         self.projects = SyncProjects(self._transport)
+        self.members = SyncMembers(self._transport)
         self.keys = SyncKeys(self._transport)
         self.limits = SyncLimits(self._transport)
         self.usage = SyncUsage(self._transport)
+        self.audit = SyncAudit(self._transport)
 
     def close(self) -> None:
         """Give the connections back."""
