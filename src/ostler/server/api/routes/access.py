@@ -117,6 +117,7 @@ async def _check_empty(services: Services, what: str, name: str, project: Projec
         "API keys": services.directory.count_keys(project.id, tenant),
         "schedules": len(await store.schedules.all(project.id)),
         "triggers": len(await store.triggers.all(project.id)),
+        "webhooks": len(await store.webhooks.all(project.id)),
         "templates": len(await templates.newest(store.templates, project.id)),
         "saved prompts": len(await store.prompts.all(project.id)),
     }
