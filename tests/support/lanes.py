@@ -3,7 +3,7 @@
 `make test` runs `fast`; whoever names files or tests gets those, whatever their lane.
 """
 
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import NamedTuple
@@ -167,7 +167,7 @@ class Lanes:
         self._chosen = chosen_lanes(config)
         config.option.lanes = " ".join(self._chosen)  # a worker is told its files by name, as if a person had
         self._spent: dict[str, Spent] = defaultdict(Spent)
-        self._of_files: Counter[str] = Counter()
+        self._of_files: defaultdict[str, float] = defaultdict(float)
 
     def pytest_ignore_collect(self, collection_path: Path) -> bool | None:
         """A file of another lane is not even imported."""
@@ -206,8 +206,8 @@ class Lanes:
         terminalreporter.section("lanes")
         for lane, (tests, seconds) in sorted(self._spent.items()):
             terminalreporter.write_line(f"{lane:12} {tests:6} tests {seconds:8.0f} s of all workers")
-        for name, seconds in self._of_files.most_common(_FILES_TOLD):
-            terminalreporter.write_line(f"{seconds:8.0f} s {name}")
+        for name, took in sorted(self._of_files.items(), key=lambda each: -each[1])[:_FILES_TOLD]:
+            terminalreporter.write_line(f"{took:8.0f} s {name}")
         for name, reason in OPEN.items():
             terminalreporter.write_line(f"OPEN {name}: {reason}")
 

@@ -56,7 +56,7 @@ def burst(*events: bytes) -> Append:
 
 
 def test_events_of_another_project_lie_between_those_of_this_one() -> None:
-    project = ProjectFeed(Feed(last=10, limit_bytes=1000), lambda: None)
+    project = ProjectFeed(Feed(last=10, limit_bytes=1000), lambda: None, lambda: None)
     project.feed.watch()
     project.publish(burst(b"11", b"12"), 12)
     assert project.feed.after(10, 1000) == [frame(11, b"11"), frame(12, b"12")]

@@ -48,14 +48,15 @@ def _courses(states: States, workspace: str, steps: Sequence[OwnStep], base: str
             if step.paths is not None and printable(path) not in step.paths:
                 continue
             course = courses.setdefault(path, [mine[path][0] if path in mine else was])
-            last = course[-1]
-            course.append(_with(git, repository, last, was, became) if last is not None else None)
+            course.append(_with(git, repository, course[-1], was, became))
     return courses
 
 
-def _with(git: Git, repository: Path, there: Version, was: Version | None, became: Version | None) -> Version | None:
+def _with(
+    git: Git, repository: Path, there: Version | None, was: Version | None, became: Version | None
+) -> Version | None:
     """What is there with one more change; None if that cannot be said."""
-    if was is None or became is None:
+    if there is None or was is None or became is None:
         return None
     if there in {was, became}:
         return became

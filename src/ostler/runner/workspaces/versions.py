@@ -59,7 +59,7 @@ def without_lines(git: Git, repository: Path, old: Version, new: Version, lines:
     if not chosen:
         raise GitFailed("nothing was changed in these lines")
     for hunk in reversed(chosen):
-        after[hunk.start : hunk.start + hunk.count] = before[hunk.old_start : hunk.old_start + hunk.old_count]
+        after[hunk.start : hunk.start + hunk.lines] = before[hunk.old_start : hunk.old_start + hunk.old_lines]
     blob = git.run("hash-object", "-w", "--stdin", repository=repository, given=b"".join(after)).decode().strip()
     return Version(new.mode, blob)
 
@@ -68,22 +68,22 @@ class _Hunk(NamedTuple):
     """Lines of two versions that differ, counted from 0."""
 
     old_start: int
-    old_count: int
+    old_lines: int
     start: int
-    count: int
+    lines: int
 
     @classmethod
     def read(cls, found: tuple[bytes, ...]) -> "_Hunk":
         """Of the numbers in its head, which name the line before where there are none."""
-        old_start, old_count, start, count = (int(each or b"1") for each in found)
-        return cls(old_start - bool(old_count), old_count, start - bool(count), count)
+        old_start, old_lines, start, lines = (int(each or b"1") for each in found)
+        return cls(old_start - bool(old_lines), old_lines, start - bool(lines), lines)
 
     @property
     def first(self) -> int:
         """The number of its first line in the newer version; that of the line before if it was only removed there."""
-        return self.start + bool(self.count)
+        return self.start + bool(self.lines)
 
     @property
     def last(self) -> int:
         """The number of its last line; of the line after if it was only removed there."""
-        return self.start + (self.count or 1)
+        return self.start + (self.lines or 1)
