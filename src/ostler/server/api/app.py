@@ -71,7 +71,7 @@ from ostler.server.api.views import API
 from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
 from ostler.server.auth.certificates import ShownCertificates
 from ostler.server.auth.directory import Directory
-from ostler.server.auth.scope import Scope, attempt_of, authorise, scope_of
+from ostler.server.auth.scope import NeededRole, Scope, attempt_of, authorise, scope_of
 
 
 def _services(state: State) -> Services:
@@ -91,7 +91,7 @@ def _project(caller: Scope) -> str:
 async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: BaseRouteHandler) -> None:
     """Awaits nothing: Litestar would run a plain function in a thread."""
     is_question = connection.scope.get("method") == "OPTIONS"  # answered by Litestar, which names no role
-    role = "viewer" if is_question else handler.opt["role"]
+    role: NeededRole = "viewer" if is_question else handler.opt["role"]
     if (attempt := attempt_of(connection.scope)) is not None:
         attempt.action = str(getattr(handler, "operation_id", None) or f"open {connection.scope['path']}")
         attempt.changes = role != "viewer" and bool(handler.opt.get("audited", True))
