@@ -31,6 +31,7 @@ BESIDE = (
     "server/search/service.py",  # the index of search follows every log
     "server/tasks/retention.py",  # removes what is old
     "server/engine/embedded.py",  # calls webhooks
+    "server/webhooks/telling.py",  # looks what webhooks want to hear
 )
 """Loops of their own that a request wakes and does not wait for; what they call is no part of its walk."""
 BEGINNING = ("server/sessions/service.py", "Sessions.send")

@@ -182,10 +182,9 @@ def _litestar(services: Services | None) -> Litestar:
         audit,
         ai_sdk,
     )
-    router = _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS])
     return _Application(
         route_handlers=[
-            router,
+            _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS]),
             *ai_sdk.ROOT_HANDLERS,
             *acp.HANDLERS,
             *daemon.HANDLERS,

@@ -171,20 +171,12 @@ class Directory:
         if key is None:
             yield
             return
-        async with asyncio.timeout(self._seconds_left(key)) as limit:
+        async with asyncio.timeout(_seconds_left(key, self._clock.now())) as limit:
             self._open[key.id].add(limit)
             try:
                 yield
             finally:
                 self._open[key.id].discard(limit)
-
-    def _seconds_left(self, key: ApiKeyRow) -> float | None:
-        if key.revoked_at is not None:
-            return 0
-        if key.expires_at is None:
-            return None
-        left = datetime.fromisoformat(key.expires_at) - datetime.fromisoformat(self._clock.now())
-        return max(left.total_seconds(), 0)
 
     def _time(self) -> float:
         return datetime.fromisoformat(self._clock.now()).timestamp()
@@ -237,24 +229,19 @@ class Directory:
                 if slash
                 else named == each.id or ((each.tenant, each.name) == (scope.tenant, named))
             )
-            reaching = [one for one in _all_of(scope) if fits and self._reaches(one, each)]
+            reaching = [one for one in _all_of(scope) if fits and _reaches(one, each)]
             if reaching:
                 best = max(reaching, key=lambda one: len(one.roles))
                 others = tuple(one for one in _all_of(scope) if one is not best) if scope.also else ()
                 return replace(best, tenant=each.tenant, project=each.id, also=others)
         return None
 
-    def _reaches(self, scope: Scope, project: ProjectRow) -> bool:
-        if scope.reach == "server" or project.id == scope.project:
-            return True
-        return scope.reach == "tenant" and project.tenant == scope.tenant
-
     async def add_tenant(self, name: str) -> TenantRow:
         """One more, with a project `default`."""
         new = TenantRow(name=_checked(name), created_at=self._clock.now())
         if name == DEFAULT or not await self._access.add_tenant(new):
             raise NameTaken(what="tenant", name=name)
-        await self._access.add_project(self._new_project(name, DEFAULT))
+        await self._access.add_project(_new_project(name, DEFAULT, self._clock.now()))
         await self.refresh()
         return new
 
@@ -271,23 +258,17 @@ class Directory:
 
     async def add_project(self, tenant: str, name: str) -> ProjectRow:
         """One more of a tenant."""
-        new = self._new_project(tenant, _checked(name))
+        new = _new_project(tenant, _checked(name), self._clock.now())
         if (tenant, name) == (DEFAULT, DEFAULT) or not await self._access.add_project(new):
             raise NameTaken(what="project", name=name)
         await self.refresh()
         return new
 
-    def _new_project(self, tenant: str, name: str) -> ProjectRow:
-        return ProjectRow(id=new_id("prj"), tenant=tenant, name=name, created_at=self._clock.now())
-
     # Keys
 
     def keys(self, scope: Scope) -> tuple[ApiKeyRow, ...]:
         """Those of a scope: of its tenant, or of its project alone if it reaches no further."""
-        return tuple(key for key in self._rows.keys if self._has(scope, key))
-
-    def _has(self, scope: Scope, key: ApiKeyRow) -> bool:
-        return key.tenant == scope.tenant and (scope.reach in _WIDE or key.project == scope.project)
+        return tuple(key for key in self._rows.keys if _has(scope, key))
 
     def count_keys(self, project: str, tenant: str | None) -> int:
         """How many keys of a project are good, or of a tenant if it is named."""
@@ -375,3 +356,26 @@ def _expiry(given: str | None, now: str) -> str | None:
 
 def _refused(field: str, reason: str) -> InvalidRequest:
     return InvalidRequest(reason=f"{field} {reason}.", errors={field: [reason]})
+
+
+def _reaches(scope: Scope, project: ProjectRow) -> bool:
+    if scope.reach == "server" or project.id == scope.project:
+        return True
+    return scope.reach == "tenant" and project.tenant == scope.tenant
+
+
+def _has(scope: Scope, key: ApiKeyRow) -> bool:
+    return key.tenant == scope.tenant and (scope.reach in _WIDE or key.project == scope.project)
+
+
+def _new_project(tenant: str, name: str, now: str) -> ProjectRow:
+    return ProjectRow(id=new_id("prj"), tenant=tenant, name=name, created_at=now)
+
+
+def _seconds_left(key: ApiKeyRow, now: str) -> float | None:
+    if key.revoked_at is not None:
+        return 0
+    if key.expires_at is None:
+        return None
+    left = datetime.fromisoformat(key.expires_at) - datetime.fromisoformat(now)
+    return max(left.total_seconds(), 0)
