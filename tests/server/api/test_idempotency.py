@@ -199,7 +199,7 @@ def _events(stream: httpx.Response) -> list[dict[str, Any]]:
 def test_what_happened_is_told_though_the_disk_did_not_take_the_answer(tmp_path: Path) -> None:
     body, key = {"agent": "mock"}, _new_key()
     env = {
-        "OSTLER_FAILPOINT": "commit.before:error:4"
+        "OSTLER_FAILPOINT": "commit.before:error:5"
     }  # sessions are claimed and strays taken in, this one is written, the answer is not
     with (
         running_server(tmp_path / "state", env=env) as server,
