@@ -52,6 +52,7 @@ test("a server with a token asks for it, remembers it, and keeps it out of addre
 
 test("a code opens the page on a phone with a key that ends by itself", async () => {
   const page = await signedIn("/");
+  await page.getByText("No sessions yet.").or(page.locator("a[data-session]").first()).waitFor();
   await page.keyboard.press("Control+k");
   await page.getByRole("combobox", { name: "Command or session" }).fill("phone");
   await page.keyboard.press("Enter");

@@ -23,11 +23,14 @@ def tree_of_agent(states: States, workspace: str, steps: Sequence[OwnStep], onto
     changed: dict[str, Version] = {}
     odd: list[str] = []
     for path, course in _courses(states, workspace, steps, base).items():
-        there = moved[path][1] if path in moved else course[0]
-        if there in course or there == (current[path][1] if path in current else course[0]):
-            result = course[-1] if there in course else there
+        committed = course[0]
+        there = moved[path][1] if path in moved else committed
+        if there is None or there in course:
+            result = course[-1]
+        elif there == (current[path][1] if path in current else committed):
+            result = there  # the person has committed all that is there
         else:
-            result = _with(git, repository, there, course[0], course[-1])
+            result = _with(git, repository, there, committed, course[-1])
         if result is None:
             odd.append(printable(path))
         elif result != there:
