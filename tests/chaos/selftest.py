@@ -55,7 +55,9 @@ POWER = replace(PLAN, kinds=("power",), kills=3, seconds=6)
 SEEDED = (
     _seeded("none"),
     _seeded("acknowledge-first", "I2", "I4"),
-    _seeded("forget-claims", "I3", failpoints=("commit.after:kill:3", "answer.before:kill:2")),
+    _seeded(
+        "forget-claims", "I3", failpoints=(*(f"commit.after:kill:{nth}" for nth in (3, 4, 5)), "answer.before:kill:2")
+    ),
     _seeded("repeat-inputs", "I3", "I8", "I2", "I5", "I6"),
     _seeded("skip-a-step", "I4", "I5", "I8"),
     _seeded("repeat-a-step", "I4", "I8", "I6"),
