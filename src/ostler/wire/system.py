@@ -18,7 +18,7 @@ class Ready(Wire, frozen=True, kw_only=True):
     checks: dict[str, str]
 
 
-class Provider(Answer, frozen=True, kw_only=True):
+class IdentityProvider(Answer, frozen=True, kw_only=True):
     """An OpenID provider at which people get tokens for this server."""
 
     issuer: str
@@ -30,7 +30,7 @@ class Provider(Answer, frozen=True, kw_only=True):
 class Providers(Answer, frozen=True, kw_only=True):
     """How people sign in; empty if there are only tokens and API keys."""
 
-    items: tuple[Provider, ...]
+    items: tuple[IdentityProvider, ...]
 
 
 class Version(Wire, frozen=True, kw_only=True):

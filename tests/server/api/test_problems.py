@@ -47,7 +47,8 @@ ANY = {"host", "stream"}
 
 
 def _fields(operation: Operation) -> list[str]:
-    return list(operation.body_schema["properties"])
+    """Without those that take any value."""
+    return [name for name, about in operation.body_schema["properties"].items() if set(about) - {"default"}]
 
 
 def _required(operation: Operation) -> list[str]:

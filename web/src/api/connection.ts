@@ -9,16 +9,6 @@ export interface Connection {
 
 const KEY = "ostler.connection";
 
-/** A key that came by the code for a phone: taken out of the address at once, which servers never see. */
-function paired(): Connection | undefined {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return undefined;
-  history.replaceState(null, "", location.pathname + location.search);
-  const found = { endpoint: "", token };
-  keep(found);
-  return found;
-}
-
 function keep(known: Connection): void {
   try {
     localStorage.setItem(KEY, JSON.stringify(known));
@@ -36,7 +26,17 @@ function remembered(): Connection {
   }
 }
 
-export const connection = createStore<Connection>(paired() ?? remembered());
+export const connection = createStore<Connection>(remembered());
+
+/** Take a key that came by the code for a phone, and take it out of the address at once, which servers never see. */
+export function pair(): void {
+  const token = new URLSearchParams(location.hash.slice(1)).get("token");
+  if (!token) return;
+  history.replaceState(null, "", location.pathname + location.search);
+  const found = { endpoint: "", token };
+  keep(found);
+  connection.set(found);
+}
 
 export function connectTo(next: Connection): void {
   const clean = { endpoint: next.endpoint.trim().replace(/\/+$/, ""), token: next.token.trim() };

@@ -15,7 +15,7 @@ from ostler.server.runners.agents import all_agents
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
 from ostler.wire.fleets import ingest_schema
-from ostler.wire.system import Health, Provider, Providers, Ready, Version
+from ostler.wire.system import Health, IdentityProvider, Providers, Ready, Version
 from ostler.wire.tasks import TaskSettings
 
 
@@ -66,7 +66,9 @@ def providers(services: Services) -> Providers:
         return Providers(items=())
     return Providers(
         items=(
-            Provider(issuer=settings.oidc_issuer, audience=settings.oidc_audience, client_id=settings.oidc_client_id),
+            IdentityProvider(
+                issuer=settings.oidc_issuer, audience=settings.oidc_audience, client_id=settings.oidc_client_id
+            ),
         )
     )
 
