@@ -5,6 +5,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import ERRORS
+from ostler.base.setting_groups.identity import ClaimRule
 from ostler.base.setting_groups.tables import AgentSetting, PoolSetting
 from ostler.base.settings import ENV_PREFIX, Settings
 from ostler.cli.commands.serve import command as serve
@@ -34,6 +35,10 @@ _POOL_SETTING = """
 One pool in `pools`, such as the table `[pools.small]` of the config file: runners that the server makes itself, see
 [how to have runners made](../guides/run-runners.md#have-runners-made).
 """
+_CLAIM_RULE = """
+One rule in `oidc_claims` or `tls_client_claims`: what those may do whose token or certificate has a claim, see
+[how people come with tokens](../guides/share-with-a-team.md#let-people-come-with-tokens-of-your-openid-provider).
+"""
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}
 _STATE_DIR = "`$XDG_DATA_HOME/ostler`, or `~/.local/share/ostler`"
 
@@ -56,7 +61,8 @@ def settings_page() -> str:
     head = ("name", "flag", "variable", "value", "default", "meaning")
     agents = ("## AgentSetting", _AGENT_SETTING, _fields_of(AgentSetting))
     pools = ("## PoolSetting", _POOL_SETTING, _fields_of(PoolSetting))
-    return page("Settings", _SETTINGS, table(head, rows), *agents, *pools)
+    rules = ("## ClaimRule", _CLAIM_RULE, _fields_of(ClaimRule))
+    return page("Settings", _SETTINGS, table(head, rows), *agents, *pools, *rules)
 
 
 def _fields_of(kind: type[msgspec.Struct]) -> str:

@@ -60,9 +60,9 @@ class AuditPage(Answer, frozen=True, kw_only=True):
 
 def hash_of(line: AuditLine) -> str:
     """The hash that a line must have."""
-    told = msgspec.to_builtins(line)
-    del told["hash"]
-    return hashlib.sha256(msgspec.json.encode(told, order="sorted")).hexdigest()
+    fields = msgspec.to_builtins(line)
+    del fields["hash"]
+    return hashlib.sha256(msgspec.json.encode(fields, order="sorted")).hexdigest()
 
 
 class Chain:

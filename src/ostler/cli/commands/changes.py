@@ -147,9 +147,9 @@ def undo(
     """
     with connect(target) as client:
         found = client.sessions.undo(session, turn, paths=paths or None, lines=lines)
-    said = [f"Taken back: {path}" for path in found.paths] or ["Nothing was taken back."]
-    said += [f"Left, since it may be yours (--path takes it back): {path}" for path in found.left]
-    show(found, as_json, lambda: "\n".join(said))
+    text = [f"Taken back: {path}" for path in found.paths] or ["Nothing was taken back."]
+    text += [f"Left, since it may be yours (--path takes it back): {path}" for path in found.left]
+    show(found, as_json, lambda: "\n".join(text))
 
 
 @click.command(cls=ApiCommand)

@@ -61,14 +61,14 @@ def _refuse_under_way(found: Checkout) -> None:
 def _in_name_of(git: Git, found: Checkout, text: CommitText) -> CommitText:
     """The name that the checkout's own configuration says, since the commit is its person's."""
 
-    def said(name: str, otherwise: str) -> str:
+    def configured(name: str, otherwise: str) -> str:
         asked = git.run("-C", found.top, "config", "--get", name, accept=(0, 1))
         return asked.decode(errors="replace").strip() or otherwise
 
     return CommitText(
         message=text.message,
-        author_name=said("user.name", text.author_name),
-        author_email=said("user.email", text.author_email),
+        author_name=configured("user.name", text.author_name),
+        author_email=configured("user.email", text.author_email),
     )
 
 

@@ -41,8 +41,8 @@ def take_back(
         if path not in paths or is_now == was:
             continue
         try:
-            kept = was if lines is None else without_lines(git, repository, was, became, lines)
-            results.append(_result_of(git, repository, path, kept, became, is_now))
+            remaining = was if lines is None else without_lines(git, repository, was, became, lines)
+            results.append(_result_of(git, repository, path, remaining, became, is_now))
         except GitFailed:
             odd.append(printable(path))
     if odd:
@@ -62,8 +62,8 @@ def _result_of(git: Git, repository: Path, path: str, was: Version, became: Vers
     if not {was.mode, is_now.mode} <= {*ORDINARY, ABSENT}:
         raise GitFailed("a link or a submodule")
     if is_now == became:
-        kept = None if was.mode == ABSENT else content(git, repository, was)
-        return _Result(path, kept, was.mode == "100755")
+        remaining = None if was.mode == ABSENT else content(git, repository, was)
+        return _Result(path, remaining, was.mode == "100755")
     if ABSENT in {was.mode, became.mode, is_now.mode}:
         raise GitFailed("made or removed since")
     return _Result(path, merged(git, repository, is_now, became, was), is_now.mode == "100755")
