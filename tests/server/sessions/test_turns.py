@@ -65,7 +65,7 @@ def test_steer_reaches_the_running_turn(api: httpx.Client) -> None:
 
 def test_an_interrupt_drops_what_was_steered_and_not_heard_and_the_log_tells_it(api: httpx.Client) -> None:
     talk = Talk(api)
-    talk.send("mock: wait 600")
+    talk.send("mock: stream 600 words 1/s")  # a wait would take up what is steered
     talk.until(lambda event: "start" in event["data"])
     talk.send("mock: say LEFT", when_busy="steer")
     talk.post("/interrupt")
