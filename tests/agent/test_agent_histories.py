@@ -10,7 +10,11 @@ from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import Failed, Used
 from tests.agent.process import APIS, PATHS, agent, asked, end, notices, of, results, text
 
-ALL = pytest.mark.parametrize("api", APIS)
+_ELSEWHERE = pytest.mark.lane("agents")
+ALL = pytest.mark.parametrize(
+    "api", [api if api == "messages" else pytest.param(api, marks=_ELSEWHERE) for api in APIS]
+)
+"""The wire form of one provider in every run; those of the others in a lane."""
 LONG = "".join(f"line {number} of a file that is read\n" for number in range(40))
 
 
@@ -101,7 +105,9 @@ def test_the_wait_that_a_provider_asks_for_is_kept(tmp_path: Path, model: Script
     assert second - first >= 1
 
 
-@pytest.mark.parametrize("api", ["chat", "messages", "responses"])
+@pytest.mark.parametrize(
+    "api", [pytest.param("chat", marks=_ELSEWHERE), "messages", pytest.param("responses", marks=_ELSEWHERE)]
+)
 def test_a_call_whose_json_was_cut_is_answered_and_not_guessed(tmp_path: Path, strict: ScriptedModel, api: str) -> None:
     with agent(tmp_path, strict, api) as running:
         frames = running.turn("bash echo hi ;; badjson ;; length", "say I see.")

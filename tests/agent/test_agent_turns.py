@@ -12,10 +12,14 @@ from ostler.wire.own_agent import Failed, Grown, Image, MessageEnded, Planned, T
 from tests.agent.process import APIS, agent, asked, end, notices, of, results, text
 from tests.support.patience import stretched, wait_until
 
-ALL = pytest.mark.parametrize("api", APIS)
+_ELSEWHERE = pytest.mark.lane("agents")
+ALL = pytest.mark.parametrize(
+    "api", [api if api == "messages" else pytest.param(api, marks=_ELSEWHERE) for api in APIS]
+)
+"""The wire form of one provider in every run; those of the others in a lane."""
 
 
-@ALL
+@pytest.mark.parametrize("api", APIS)
 def test_the_model_thinks_speaks_and_hears_what_its_tool_answered(
     tmp_path: Path, model: ScriptedModel, api: str
 ) -> None:

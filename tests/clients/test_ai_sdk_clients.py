@@ -4,7 +4,7 @@ Each of them checks every chunk against its own schema; one that it does not kno
 """
 
 import threading
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 from uuid import uuid4
 
@@ -17,6 +17,7 @@ from tests.support.serving import RunningServer
 
 EVERY_RELEASE = ("ai-5-first", "ai-5-strict", "ai-5", "ai-6-strict", "ai-6", "ai-7-strict", "ai-7")
 NEWEST = ("ai-5", "ai-6", "ai-7")
+_ELSEWHERE = pytest.mark.lane("cli")
 WITH_APPROVALS = ("ai-6-strict", "ai-6", "ai-7-strict", "ai-7")
 BUSY = """\
 mock: think Let me see.
@@ -28,7 +29,13 @@ mock: plan Read | Write
 mock: usage 1200 300 0.02
 mock: say That is all."""
 
+
 ENDLESS = "mock: stream 100000 words 60/s"
+
+
+def releases(names: Sequence[str]) -> list[Any]:
+    """The newest release in every run, the others in a lane."""
+    return [name if name == "ai-7" else pytest.param(name, marks=_ELSEWHERE) for name in names]
 
 
 @pytest.fixture
@@ -69,7 +76,7 @@ def without_ids(message: dict[str, Any]) -> dict[str, Any]:
     return {**message, "parts": parts}
 
 
-@pytest.mark.parametrize("name", EVERY_RELEASE)
+@pytest.mark.parametrize("name", releases(EVERY_RELEASE))
 def test_two_turns_of_a_chat_arrive_and_are_the_history(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -84,7 +91,7 @@ def test_two_turns_of_a_chat_arrive_and_are_the_history(
     assert [without_ids(message) for message in stored if message["role"] == "assistant"] == answers
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_a_loaded_conversation_goes_on(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -96,7 +103,7 @@ def test_a_loaded_conversation_goes_on(
     assert len(loaded(root, chat_id)) == 4
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_what_a_command_prints_is_shown_while_it_runs(
     play: Play, server: RunningServer, chat_id: str, name: str
 ) -> None:
@@ -107,7 +114,7 @@ def test_what_a_command_prints_is_shown_while_it_runs(
     assert (part["state"], part["output"], part.get("preliminary")) == ("output-available", "first\nsecond\n", None)
 
 
-@pytest.mark.parametrize("name", ["ai-6", "ai-7"])
+@pytest.mark.parametrize("name", releases(["ai-6", "ai-7"]))
 def test_a_dropped_connection_is_resumed_without_a_gap_or_a_repetition(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -119,7 +126,7 @@ def test_a_dropped_connection_is_resumed_without_a_gap_or_a_repetition(
     assert without_ids(loaded(root, chat_id)[-1]) == without_ids(chat["messages"][-1])
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_a_page_that_is_loaded_anew_goes_on_with_the_turn(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -132,14 +139,14 @@ def test_a_page_that_is_loaded_anew_goes_on_with_the_turn(
     assert_counted(texts(chat))
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_a_new_chat_has_nothing_to_resume(play: Play, server: RunningServer, chat_id: str, name: str) -> None:
     chat = play("chat.mjs", name, url=server.url, id=chat_id, script=[["resume", None], ["send", "mock: say hi"]])
     assert (chat["status"], texts(chat)) == ("ready", ["hi"])
 
 
 @pytest.mark.parametrize(("approved", "last"), [(True, "Allowed: delete x\ndone"), (False, "Rejected: delete x (why)")])
-@pytest.mark.parametrize("name", WITH_APPROVALS)
+@pytest.mark.parametrize("name", releases(WITH_APPROVALS))
 def test_an_approval_is_asked_answered_and_acted_on(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str, approved: bool, last: str
 ) -> None:
@@ -151,7 +158,7 @@ def test_an_approval_is_asked_answered_and_acted_on(
     assert chat["messages"][-1] == loaded(root, chat_id, sdk(name))[-1]
 
 
-@pytest.mark.parametrize("name", ["ai-6", "ai-7"])
+@pytest.mark.parametrize("name", releases(["ai-6", "ai-7"]))
 def test_two_approvals_of_a_turn_are_answered_one_after_the_other(
     play: Play, server: RunningServer, chat_id: str, name: str
 ) -> None:
@@ -162,7 +169,7 @@ def test_two_approvals_of_a_turn_are_answered_one_after_the_other(
     assert (states, texts(chat)[-1]) == (["output-available"] * 2, "Allowed: delete y\ndone")
 
 
-@pytest.mark.parametrize("name", ["ai-6", "ai-7"])
+@pytest.mark.parametrize("name", releases(["ai-6", "ai-7"]))
 def test_a_new_message_instead_of_a_decision_is_a_no(
     play: Play, server: RunningServer, chat_id: str, name: str
 ) -> None:
@@ -171,7 +178,7 @@ def test_a_new_message_instead_of_a_decision_is_a_no(
     assert (chat["status"], texts(chat)) == ("ready", ["never mind"])
 
 
-@pytest.mark.parametrize("name", ["ai-5-first", *NEWEST])
+@pytest.mark.parametrize("name", releases(["ai-5-first", *NEWEST]))
 def test_a_client_without_approvals_is_shown_the_permission_and_goes_on_when_it_is_given(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -196,7 +203,7 @@ def _allow(root: httpx.Client, chat_id: str) -> None:
     root.post(f"{path}/permissions/{asks()[0]['askId']}/reply", json={"reply": "once"})
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_a_client_that_leaves_does_not_stop_the_turn_and_finds_it_whole(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -210,7 +217,7 @@ def test_a_client_that_leaves_does_not_stop_the_turn_and_finds_it_whole(
     assert whole[0].startswith(seen)
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_an_answer_can_be_asked_for_anew(
     play: Play, server: RunningServer, root: httpx.Client, chat_id: str, name: str
 ) -> None:
@@ -224,14 +231,14 @@ def test_an_answer_can_be_asked_for_anew(
     assert [message["role"] for message in stored] == ["user", "assistant"] * 3
 
 
-@pytest.mark.parametrize("name", NEWEST)
+@pytest.mark.parametrize("name", releases(NEWEST))
 def test_a_failed_turn_is_an_error_of_the_chat(play: Play, server: RunningServer, chat_id: str, name: str) -> None:
     script = [["send", "mock: say half\nmock: error The model is overloaded"]]
     chat = play("chat.mjs", name, url=server.url, id=chat_id, script=script)
     assert (chat["status"], chat["error"], texts(chat)) == ("error", "The model is overloaded", ["half"])
 
 
-@pytest.mark.parametrize("version", ["5", "6", "7"])
+@pytest.mark.parametrize("version", [*(pytest.param(old, marks=_ELSEWHERE) for old in "56"), "7"])
 def test_a_page_with_the_hook_shows_the_answer(play: Play, server: RunningServer, chat_id: str, version: str) -> None:
     shown = play("use_chat.mjs", version, url=server.url, id=chat_id, text="mock: say Hello there.")
     assert shown["shown"] == "mock: say Hello there.|Hello there."

@@ -117,6 +117,7 @@ def test_what_fails_again_is_red_and_stands_in_the_end_with_the_command_that_run
     assert suite.count()[0] == "   1  test_some.py::test_fails_once"
 
 
+@pytest.mark.lane("cli")
 def test_more_failures_than_an_accident_makes_are_not_tried_again(suite: Suite) -> None:
     done = suite.run("@pytest.mark.parametrize('n', range(21))\ndef test_a(n): assert not once(str(n))\n")
     assert done.returncode == 1
@@ -148,7 +149,10 @@ def test_waits(program): time.sleep(600)
 """
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP])
+@pytest.mark.parametrize(
+    "number",
+    [signal.SIGINT, *(pytest.param(each, marks=pytest.mark.lane("cli")) for each in (signal.SIGTERM, signal.SIGHUP))],
+)
 def test_a_run_that_is_stopped_cleans_up_and_leaves_nothing(number: int, suite: Suite, tmp_path: Path) -> None:
     running = suite.begin(STARTS_A_PROGRAM)
     noted = tmp_path / "program"
@@ -160,6 +164,7 @@ def test_a_run_that_is_stopped_cleans_up_and_leaves_nothing(number: int, suite: 
     assert not Path("/proc", noted.read_text()).exists()
 
 
+@pytest.mark.lane("cli")
 def test_a_run_that_is_killed_cleans_up_and_leaves_nothing(suite: Suite, tmp_path: Path) -> None:
     running = suite.begin(STARTS_A_PROGRAM)
     noted = tmp_path / "program"
@@ -170,6 +175,7 @@ def test_a_run_that_is_killed_cleans_up_and_leaves_nothing(suite: Suite, tmp_pat
     assert not Path("/proc", noted.read_text()).exists()
 
 
+@pytest.mark.lane("cli")
 def test_a_run_whose_watcher_was_ended_ends_as_any_other(suite: Suite, tmp_path: Path) -> None:
     running = suite.begin(STARTS_A_PROGRAM)
     noted = tmp_path / "program"
@@ -195,6 +201,7 @@ def test_a_file_that_is_not_there_is_told_by_its_name() -> None:
     assert (done.returncode, "There is no file or folder tests/nowhere.py." in done.stderr) == (4, True), done
 
 
+@pytest.mark.lane("cli")
 def test_a_run_that_is_over_its_bound_is_red_though_nothing_failed(suite: Suite) -> None:
     slow = "@pytest.mark.parametrize('n', range(400))\ndef test_a(n): time.sleep(0.05)\n"
     done = suite.run(slow, "--session-timeout=1")
