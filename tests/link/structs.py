@@ -50,8 +50,8 @@ def _of(info: inspect.Type) -> st.SearchStrategy[Any]:
             return st.sampled_from(values)
         case inspect.UnionType(types=types):
             return st.one_of([_of(one) for one in types])
-        case inspect.VarTupleType(item_type=item, min_length=shortest):
-            return st.lists(_of(item), min_size=shortest or 0, max_size=2).map(tuple)
+        case inspect.VarTupleType(item_type=item, min_length=fewest):
+            return st.lists(_of(item), min_size=fewest or 0, max_size=2).map(tuple)
         case inspect.TupleType(item_types=items):
             return st.tuples(*map(_of, items))
         case inspect.ListType(item_type=item):
