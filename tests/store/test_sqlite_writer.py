@@ -91,3 +91,16 @@ async def test_a_group_that_cannot_be_committed_leaves_nothing_and_the_next_goes
         await appended(store, burst("ses_a", 3))
     assert (await appended(store, burst("ses_a", 2))).position == 2
     assert await sequences(store, "ses_a") == [1, 2]
+
+
+async def test_a_job_with_a_value_that_cannot_be_written_fails_alone(store: Database) -> None:
+    await created(store, "ses_a", "a")
+
+    def spoilt(ledger: Ledger) -> None:
+        ledger.execute("UPDATE sessions SET title = ?", ("sur\ud800x",))
+
+    together = (appended(store, burst("ses_a", 2)), store.write(spoilt), appended(store, burst("ses_a", 3)))
+    outcomes = await asyncio.gather(*together, return_exceptions=True)
+    assert [place.position for place in outcomes if isinstance(place, AppendResult)] == [2, 3]
+    assert isinstance(outcomes[1], UnicodeEncodeError)
+    assert (await appended(store, burst("ses_a", 4))).position == 4

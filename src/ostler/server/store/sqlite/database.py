@@ -105,6 +105,10 @@ class Writer:
             self._ledger.rollback()
             self.is_refused = True
             return [(future, None, StoreUnavailable(reason=str(error))) for _, future in group]
+        except Exception as error:  # a value that cannot be written, found only now
+            log.error("store.group_failed", jobs=len(group), exc_info=error)
+            self._ledger.rollback()
+            return [(future, None, StoreUnavailable(reason=str(error))) for _, future in group]
         self.is_refused = False
         failpoint("commit.after")
         return outcomes
@@ -114,7 +118,9 @@ class Writer:
         self._ledger.begin()
         try:
             return [(future, work(self._ledger), None) for work, future in group]
-        except (OstlerError, Refused, sqlite3.IntegrityError):
+        except Exception as error:
+            if _is_of_database(error):
+                raise
             self._ledger.rollback()
         self._ledger.begin()
         return [self._perform(work, future) for work, future in group]
@@ -124,7 +130,11 @@ class Writer:
         before = self._ledger.attempt()
         try:
             result = work(self._ledger)
-        except (OstlerError, Refused, sqlite3.IntegrityError) as error:
+        except Exception as error:
+            if _is_of_database(error):
+                raise
+            if not isinstance(error, OstlerError | Refused | sqlite3.IntegrityError):
+                log.error("store.job_failed", exc_info=error)
             self._ledger.give_up(before)
             return future, None, error
         finally:
@@ -223,6 +233,11 @@ class Database:
         await self._writer.close()
         self._readers.shutdown()
         self._lock.release()
+
+
+def _is_of_database(error: Exception) -> bool:
+    """Whether the jobs beside the one that raised it cannot be done either."""
+    return isinstance(error, sqlite3.Error) and not isinstance(error, sqlite3.IntegrityError)
 
 
 def empty_log(connection: sqlite3.Connection) -> bool:
