@@ -9,6 +9,7 @@ HIDDEN = "***"
 _SHORTEST = 8
 """What is shorter is no secret, and would take ordinary words out of the log."""
 _MOST_KNOWN = 4096
+_LONGEST_LINE = 200
 _URL = re.compile(
     r"(?P<scheme>\b[a-z][a-z0-9+.-]{1,20}://)(?:[^/?#\s'\"<>@]*@)*"
     r"(?P<host>[^/?#\s'\"<>]*)(?P<path>/[^?#\s'\"<>]*)?(?P<rest>[?#][^\s'\"<>]*)?",
@@ -83,3 +84,8 @@ def _place(found: "re.Match[str]", *, whole_paths: bool) -> str:
         path = f"/{HIDDEN}"
     rest = found["rest"]
     return f"{found['scheme']}{found['host']}{path}" + (f"{rest[0]}{HIDDEN}" if rest else "")
+
+
+def printable(text: str, longest: int = _LONGEST_LINE) -> str:
+    """What a stranger sent, as it can be stored and shown: a short line, without halves of characters."""
+    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:longest])

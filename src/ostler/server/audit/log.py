@@ -18,14 +18,27 @@ _MOST_TOGETHER, _MOST_WAITING = 200, 10_000
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _ANSWER_SECONDS = 10.0
 """How long an answer waits for its line while the database is away; the line is still written later."""
+_CLOSE_SECONDS = 3.0
+"""How long the end of the server waits for lines."""
+_TRIES = 6
+"""How often a line is tried that something else than an absent database stands against."""
 _SAME_SECONDS = 60.0
 _MOST_KINDS = 1000
-_LONGEST = 200
+
+
+_SEVERAL = {"actor": "several", "action": "several", "target": "", "client": "", "project": "", "status": 0}
+"""What is counted together once there are too many kinds."""
 
 
 class _Waiting(NamedTuple):
     line: NewLine
     written: "asyncio.Future[None]"
+
+
+def _done(some: list[_Waiting]) -> None:
+    for each in some:
+        if not each.written.done():
+            each.written.set_result(None)
 
 
 class AuditLog:
@@ -37,19 +50,33 @@ class AuditLog:
         self._waiting: list[_Waiting] = []
         self._wake = asyncio.Event()
         self._lost = 0
-        self._refused: dict[tuple[str, str, int], NewLine | None] = {}
-        """By actor, client and status: what was refused again since a line told of it."""
+        self._is_closing = False
+        self._refused: dict[tuple[str, str, str, int], NewLine | None] = {}
+        """By tenant, actor, client and status: what was refused again since a line told of it."""
         self._counting: asyncio.TimerHandle | None = None
         self._writing = asyncio.create_task(self._write())
 
     async def close(self) -> None:
         """Write what waits, as far as the database can be reached."""
         self._tell_again()
-        if self._waiting:
-            with suppress(StoreUnavailable):
-                await self._store.append([each.line for each in self._waiting])
+        self._is_closing = True
+        self._wake.set()
+        await asyncio.wait({self._writing}, timeout=_CLOSE_SECONDS)
         self._writing.cancel()
         await asyncio.wait({self._writing})
+        if self._waiting:
+            await self._write_last()
+
+    async def _write_last(self) -> None:
+        """What the writer left: it may have been stored in part, and the store knows that."""
+        left, self._waiting = self._waiting, []
+        try:
+            async with asyncio.timeout(_CLOSE_SECONDS):
+                await self._store.append([each.line for each in left])
+        except Exception as error:
+            log.error("audit.not_written", lines=len(left), exc_info=error)
+        finally:
+            _done(left)
 
     async def written(self, line: NewLine) -> None:
         """Add a line; returns when it is stored."""
@@ -59,9 +86,9 @@ class AuditLog:
 
     def refused(self, line: NewLine) -> None:
         """Add a line for an attempt that was refused, unless one of its kind was a moment ago: those are counted."""
-        kind = (line.actor, line.client, line.status)
+        kind = (line.tenant, line.actor, line.client, line.status)
         if kind not in self._refused and len(self._refused) >= _MOST_KINDS:
-            kind = ("", "", 0)
+            kind, line = (line.tenant, "", "", 0), msgspec.structs.replace(line, **_SEVERAL)
         if kind in self._refused:
             before = self._refused[kind]
             self._refused[kind] = msgspec.structs.replace(line, count=1 if before is None else before.count + 1)
@@ -87,9 +114,7 @@ class AuditLog:
     def _add(self, line: NewLine) -> "asyncio.Future[None]":
         written = asyncio.get_running_loop().create_future()
         if len(self._waiting) >= _MOST_WAITING:
-            self._lost += 1
-            log.error("audit.lost", actor=line.actor, action=line.action, outcome=line.outcome, status=line.status)
-            written.set_result(None)
+            self._lose(_Waiting(line, written))
         else:
             self._waiting.append(_Waiting(line, written))
             self._wake.set()
@@ -103,19 +128,39 @@ class AuditLog:
                 await self._write_some(some)
                 del self._waiting[: len(some)]
                 self._tell_of_lost(some[0].line)
+            if self._is_closing:
+                return
 
     async def _write_some(self, some: list[_Waiting]) -> None:
+        failed = 0
         for pause in delays(_FIRST_PAUSE, _LONGEST_PAUSE):
             try:
                 await self._store.append([each.line for each in some])
             except StoreUnavailable as error:
                 log.error("audit.not_written", reason=str(error), lines=len(self._waiting))
-                await asyncio.sleep(pause)
-                continue
-            for each in some:
-                if not each.written.done():
-                    each.written.set_result(None)
-            return
+            except Exception as error:
+                log.error("audit.not_written", lines=len(self._waiting), exc_info=error)
+                if len(some) > 1:  # one of them may be at fault, and must not stop the others
+                    await self._write_each(some)
+                    return
+                failed += 1
+                if failed == _TRIES:
+                    self._lose(some[0])
+                    return
+            else:
+                _done(some)
+                return
+            await asyncio.sleep(pause)
+
+    async def _write_each(self, some: list[_Waiting]) -> None:
+        for each in some:
+            await self._write_some([each])
+
+    def _lose(self, one: _Waiting) -> None:
+        self._lost += 1
+        line = one.line
+        log.error("audit.lost", actor=line.actor, action=line.action, outcome=line.outcome, status=line.status)
+        _done([one])
 
     def _tell_of_lost(self, near: NewLine) -> None:
         """More happened while the database was away than could be remembered."""
@@ -123,8 +168,3 @@ class AuditLog:
             about = {"tenant": near.tenant, "project": near.project, "actor": "server", "action": "audit.lost"}
             self._add(self.line(**about, outcome="failed", status=0, count=self._lost))
             self._lost = 0
-
-
-def printable(text: str) -> str:
-    """What a stranger sent, as it can be kept: a short line."""
-    return "".join(letter if letter.isprintable() else "\N{REPLACEMENT CHARACTER}" for letter in text[:_LONGEST])

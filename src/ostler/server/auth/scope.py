@@ -63,11 +63,13 @@ OUTSIDE = Scope(actor="trigger", roles=())
 class Attempt:
     """What a request turned out to be, for the audit log; made at the edge and filled in where it is known."""
 
-    __slots__ = ("action", "changes", "is_passed_on", "refusal", "target")
+    __slots__ = ("action", "asks", "changes", "is_passed_on", "refusal", "target")
 
     def __init__(self) -> None:
         self.action = ""
         """The operation; empty as long as it is not known."""
+        self.asks: Scope | None = None
+        """For whom it is done, if only the handler finds that out."""
         self.target = ""
         """The ids in the path."""
         self.changes = False

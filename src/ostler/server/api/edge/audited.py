@@ -2,9 +2,11 @@
 
 import msgspec
 
+from ostler.base.errors.access import NoRole
+from ostler.base.redaction import printable
 from ostler.server.api.edge.asgi import App, Message, Receive, Scope, Send
 from ostler.server.api.edge.stream_limit import client_of
-from ostler.server.audit.log import AuditLog, printable
+from ostler.server.audit.log import AuditLog
 from ostler.server.auth import scope as auth
 from ostler.server.store.audit import NewLine
 from ostler.wire.audit import AuditOutcome
@@ -58,12 +60,13 @@ class Audited:
             await self._audit.written(self._line(scope, attempt, "failed", status))
 
     def _line(self, scope: Scope, attempt: auth.Attempt, outcome: AuditOutcome, status: int) -> NewLine:
-        asks: auth.Scope = scope.get("user") or _NOBODY
+        asks: auth.Scope = attempt.asks or scope.get("user") or _NOBODY
+        refusal = attempt.refusal
         action = attempt.action or f"{scope.get('method', 'SOCKET')} {scope['path']}"
         return self._audit.line(
             tenant=asks.tenant,
             project=asks.project,
-            actor=asks.actor,
+            actor=printable(refusal.fields["actor"]) if isinstance(refusal, NoRole) else asks.actor,
             action=printable(action),
             outcome=outcome,
             status=status,

@@ -49,8 +49,8 @@ class SqlAudit:
 
 
 def _append(lines: Sequence[NewLine]) -> Query[None]:
-    if (yield from values_of("SELECT id FROM audit WHERE id = ?", lines[0].id)):
-        return  # the answer to an earlier try was lost
+    if (yield from _is_there(lines[0])):  # the answer to an earlier try was lost, which may have had fewer lines
+        lines = yield from _missing(lines)
     heads: dict[str, AuditHead] = {}
     for new in lines:
         head = heads.get(new.tenant) or (yield from _head(new.tenant))
@@ -59,6 +59,18 @@ def _append(lines: Sequence[NewLine]) -> Query[None]:
         heads[new.tenant] = AuditHead(number=line.number, hash=line.hash)
     for tenant, head in heads.items():
         yield from rows_of(_SET_HEAD, tenant, head.number, head.hash)
+
+
+def _missing(lines: Sequence[NewLine]) -> Query[list[NewLine]]:
+    missing = []
+    for line in lines:
+        if not (yield from _is_there(line)):
+            missing.append(line)
+    return missing
+
+
+def _is_there(line: NewLine) -> Query[bool]:
+    return bool((yield from values_of("SELECT id FROM audit WHERE id = ?", line.id)))
 
 
 def _chained(new: NewLine, head: AuditHead) -> AuditLine:
