@@ -18,6 +18,7 @@ from ostler.server.auth.signing_keys import SigningKeys
 from tests.server.api.test_keys import TOKEN, client_of
 from tests.support.certificates import Authority, Pair
 from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
 from tests.support.providers import AUDIENCE, Provider, running_provider
 from tests.support.serving import RunningServer, running_server
 
@@ -160,6 +161,30 @@ def test_who_no_rule_knows_is_told_the_names_of_the_claims(server: RunningServer
     assert ("groups" in detail, "x-7" in detail, "cooks" in detail) == (True, False, False)
     crowd = assert_problem(ask(server, provider.token(hasgroups=True)), "no_role")["detail"]
     assert "too many" in crowd
+
+
+def test_names_with_half_a_character_stop_nothing(server: RunningServer, provider: Provider) -> None:
+    roles: dict[str, Any] = {"https://acme.example.com/roles": ["boss"]}
+    odd = provider.token(sub="odd", name="sur\ud800x\n" + "y" * 300, **roles)
+    assert ask(server, odd).status_code == 200
+
+    def names() -> list[str]:
+        return [each["name"] for each in ask(server, odd, "/members").json()["items"] if each["actor"] == "oidc:odd"]
+
+    (name,) = names()
+    assert (name[:6], len(name)) == ("sur\N{REPLACEMENT CHARACTER}x\N{REPLACEMENT CHARACTER}", 200)
+    time.sleep(1.0)  # some of those who came are stored meanwhile
+    with client_of(server, TOKEN) as token:
+        assert token.post("/sessions", json={"agent": "mock"}).status_code == 201
+    refused = provider.token(sub="stranger", **{"sur\ud800x": 1})
+    assert "sur\N{REPLACEMENT CHARACTER}x" in assert_problem(ask(server, refused), "no_role")["detail"]
+    assert_problem(ask(server, provider.token(headers={"typ": "\ud800"})), "token_invalid")
+
+
+def test_who_has_no_role_is_named_in_the_log(server: RunningServer, provider: Provider) -> None:
+    assert_problem(ask(server, provider.token(sub="nobody", groups=["cooks"])), "no_role")
+    with client_of(server, TOKEN) as token:
+        wait_until(lambda: token.get("/audit", params={"actor": "oidc:nobody"}).json()["items"] != [], what="the line")
 
 
 def test_a_header_of_ten_megabytes_is_refused_before_it_is_read(server: RunningServer) -> None:

@@ -15,6 +15,7 @@ from ostler.base.errors import InvalidRequest, NotFound, StoreUnavailable, Unaut
 from ostler.base.errors.access import NameTaken
 from ostler.base.ids import new_id
 from ostler.base.logs import Log, never_log
+from ostler.base.redaction import printable
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import Grant
@@ -88,6 +89,8 @@ class Directory:
                     await self.refresh()
             except StoreUnavailable as error:  # what is known stays good until the database is back
                 log.warning("access.not_read", reason=str(error))
+            except Exception as error:  # else no key that another server revokes would end here
+                log.error("access.failed", exc_info=error)
 
     # Who asks
 
@@ -134,7 +137,7 @@ class Directory:
 
     def seen(self, scope: Scope, name: str) -> None:
         """Somebody came with a token of their provider, and is called so there."""
-        now = self._clock.now()
+        now, shown = self._clock.now(), printable(name)
         for each in _all_of(scope):
             project = each.project if each.reach == "project" else ""
             self._seen[each.actor, each.tenant, project] = PersonRow(
@@ -142,7 +145,7 @@ class Directory:
                 tenant=each.tenant,
                 project=project,
                 role=each.role,
-                name=name,
+                name=shown,
                 first_seen_at=now,
                 last_seen_at=now,
             )

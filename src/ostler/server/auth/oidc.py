@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 
 from ostler.base.errors import OstlerError, Unauthorized
 from ostler.base.errors.access import NoRole
+from ostler.base.redaction import printable
 from ostler.base.setting_groups.identity import ClaimRule
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import grants_of
@@ -85,8 +86,9 @@ class Oidc:
 
         try:
             header = jwt.get_unverified_header(token)
-            if str(header.get("typ", "JWT")).lower() not in _KINDS:
-                raise Unauthorized(reason=f"This is a token of the kind '{str(header['typ'])[:40]}', not for access.")
+            kind = printable(str(header.get("typ", "JWT")), 40)
+            if kind.lower() not in _KINDS:
+                raise Unauthorized(reason=f"This is a token of the kind '{kind}', not for access.")
             key = await self._keys.find(header.get("kid"))
             if key is None:
                 raise Unauthorized(reason="This token is signed with a key that its provider does not have.")
@@ -115,13 +117,13 @@ class Oidc:
             hint = ""
             if "_claim_names" in claims or "hasgroups" in claims:
                 hint = " It leaves out the groups, since there are too many: use app roles."
-            names = ", ".join(sorted(str(name)[:40] for name in claims)[:40])
+            names = ", ".join(sorted(printable(name, 40) for name in claims)[:40])
             return NoRole(actor=actor, claims=names, hint=hint)
         name = claims.get("name") or claims.get("preferred_username") or claims.get("email") or ""
-        self._directory.seen(scopes, str(name)[:200])
+        self._directory.seen(scopes, str(name))
         return scopes
 
 
 def _plainly(error: Exception) -> str:
     text = str(error).rstrip(".") or type(error).__name__
-    return text[:1].lower() + text[1:200]
+    return printable(text[:1].lower() + text[1:])
