@@ -200,13 +200,13 @@ class Triggers:
             raise SignatureInvalid
         event = _read(headers.get("content-type", ""), content)
         if signature.scheme == "slack" and isinstance(event, dict) and event.get("type") == "url_verification":
-            return Receipt(challenge=str(event.get("challenge", "")))
+            return Receipt(trigger=row, challenge=str(event.get("challenge", "")))
         shown_headers = {name: value[:_LONGEST_HEADER] for name, value in headers.items() if name not in _UNSTORED}
         shown_headers = {name: value for name, value in shown_headers.items() if not is_secret_header(signature, name)}
         stored = Event(event=event, headers=dict(list(shown_headers.items())[:_MOST_HEADERS]))
         name = name_of(signature, sent, event) or f"{hashlib.sha256(content).hexdigest()}:{int(sent.now // _DAY)}"
         new_row = await self._take(row, stored, name)
-        return Receipt(row=new_row)
+        return Receipt(trigger=row, row=new_row)
 
     async def take_own(self, project: str, name: str, delivery: str, event: Any, line: Sequence[str]) -> None:
         """Take an event of this server's own; `line` are the triggers that led to it, the last one last."""
@@ -228,6 +228,7 @@ class Triggers:
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):
     """What a sender hears: which delivery it is, or the answer to its question."""
 
+    trigger: TriggerRow
     row: DeliveryRow | None = None
     challenge: str | None = None
 

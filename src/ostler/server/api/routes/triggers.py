@@ -3,11 +3,13 @@
 from typing import Any
 
 from litestar import Request, Response, delete, get, patch, post
+from msgspec.structs import replace
 
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import API
+from ostler.server.auth.scope import OUTSIDE, attempt_of
 from ostler.wire.triggers import (
     Delivery,
     DeliveryDetails,
@@ -95,6 +97,10 @@ async def deliver(services: Services, trigger: str, request: Request[Any, Any, A
     """
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.scope["headers"]}
     receipt = await services.triggers.deliver(trigger, headers, await request.body())
+    if (attempt := attempt_of(request.scope)) is not None:
+        project = receipt.trigger.project
+        attempt.target = receipt.trigger.id
+        attempt.asks = replace(OUTSIDE, tenant=services.directory.tenant_of(project), project=project)
     if receipt.row is None:
         return Response(DeliveryTaken(challenge=receipt.challenge), status_code=200)
     services.engine.wake()
