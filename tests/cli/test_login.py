@@ -88,6 +88,44 @@ def test_who_may_come_no_more_is_told_to_sign_in_again(person: Person, provider:
     assert person("login")[0] == 0
 
 
+def over(person: Person) -> None:
+    known = json.loads(person.file.read_text())
+    person.file.write_text(json.dumps({at: {**each, "expires_at": 0} for at, each in known.items()}))
+
+
+def test_a_provider_that_is_away_for_a_moment_ends_no_sign_in(person: Person, provider: Provider) -> None:
+    provider.polls_before_yes = 0
+    assert person("login")[0] == 0
+    over(person)
+    provider.is_away = True
+    try:
+        code, shown = person("whoami")
+    finally:
+        provider.is_away = False
+    assert (code, "503" in shown, "no more" in shown) == (1, True, False)
+    assert person("whoami")[0] == 0
+
+
+def test_a_login_that_fails_leaves_the_earlier_one(person: Person, provider: Provider) -> None:
+    provider.polls_before_yes = 0
+    assert person("login")[0] == 0
+    provider.is_away = True
+    try:
+        assert person("login")[0] == 1
+    finally:
+        provider.is_away = False
+    assert person("whoami")[0] == 0
+
+
+def test_seconds_may_come_as_text(person: Person, provider: Provider) -> None:
+    provider.polls_before_yes, provider.are_seconds_text = 0, True
+    try:
+        assert person("login")[0] == 0
+    finally:
+        provider.are_seconds_text = False
+    assert person("whoami")[0] == 0
+
+
 def test_a_server_without_a_provider_says_so(tmp_path: Path) -> None:
     (tmp_path / "home").mkdir()
     with running_server(tmp_path / "state") as plain:

@@ -32,6 +32,7 @@ class Provider:
         self.renewed = 0
         self.polls_before_yes = 1
         self.seconds = 600
+        self.are_seconds_text = False
         self.granted: dict[str, Any] = {}
         """Claims of the tokens that people get here."""
         self.add_key("k1")
@@ -71,7 +72,8 @@ class Provider:
             return 400, {"error": "authorization_pending"}
         self.refresh_tokens.append(f"r{len(self.refresh_tokens)}")
         token = self.token(exp=int(time.time()) + self.seconds, **self.granted)
-        return 200, {"access_token": token, "expires_in": self.seconds, "refresh_token": self.refresh_tokens[-1]}
+        seconds = str(self.seconds) if self.are_seconds_text else self.seconds
+        return 200, {"access_token": token, "expires_in": seconds, "refresh_token": self.refresh_tokens[-1]}
 
     def _shown(self, name: str) -> dict[str, Any]:
         key = self.keys[name].public_key()
@@ -113,7 +115,7 @@ def running_provider() -> Iterator[Provider]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
             with one_at_a_time:
-                self.tell(*provider.answer(self.path, dict(parse_qsl(body))))
+                self.tell(*((503, {}) if provider.is_away else provider.answer(self.path, dict(parse_qsl(body)))))
 
         def tell(self, status: int, found: dict[str, Any] | None) -> None:
             body = json.dumps(found).encode()

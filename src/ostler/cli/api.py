@@ -49,10 +49,10 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | bool | N
         ctx.obj = top.obj
 
 
-def connect(target: Target, *, seconds: float = ANSWER_SECONDS) -> Client:
-    """A client for the chosen server; an answer may take so long."""
+def connect(target: Target, *, seconds: float = ANSWER_SECONDS, as_stranger: bool = False) -> Client:
+    """A client for the chosen server; an answer may take so long, and `as_stranger` shows it no token."""
     address = address_of(target)
-    token = token_of(target)
+    token = None if as_stranger else token_of(target)
     transport = PlainTransport(address, token, seconds, target.project) if suits(address, token) else None
     insecure = target.insecure
     return Client(

@@ -17,6 +17,8 @@ from ostler.base.tls.loopback import is_loopback
 
 _EARLY_SECONDS = 60.0
 _ASK_SECONDS = 20.0
+_MOST_DIGITS = 9
+_REFUSED = frozenset({400, 401})
 
 
 class SignedIn(msgspec.Struct, frozen=True, kw_only=True):
@@ -59,8 +61,11 @@ def _renewed(address: str, ca_file: str | None) -> str | None:
             raise _over(address)
         asked = {"grant_type": "refresh_token", "refresh_token": known.refresh_token, "client_id": known.client_id}
         status, answer = post(known.token_endpoint, asked, ca_file)
-        if status != 200:
+        if status in _REFUSED:
             raise _over(address, str(answer.get("error", status)))
+        if status != 200:
+            place = urlsplit(known.token_endpoint).netloc
+            raise click.ClickException(f"The provider at {place} answered {status}. Try again in a moment.")
         fresh = signed_in(answer, known.token_endpoint, known.client_id, known.refresh_token)
         _write({**_all(), address: fresh})
         return fresh.token
@@ -93,6 +98,8 @@ def signed_in(
 ) -> SignedIn:
     """What a provider's answer with a token means."""
     token, seconds = answer.get("access_token"), answer.get("expires_in", 300)
+    if isinstance(seconds, str) and seconds.isascii() and seconds.isdecimal():  # as some providers write it
+        seconds = int(seconds[:_MOST_DIGITS])
     if not isinstance(token, str) or not isinstance(seconds, int | float):
         raise click.ClickException("The provider answered without a token.")
     newer = answer.get("refresh_token", refresh_token)

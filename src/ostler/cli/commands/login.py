@@ -29,17 +29,17 @@ def command(target: Target, as_json: bool) -> None:
     """
     address = address_of(target)
     check_exposure(address, "a token", insecure=target.insecure)
-    signed_in.forget(address)  # one that is over would stand in the way
-    with connect(target._replace(token=None)) as client:
+    with connect(target, as_stranger=True) as client:
         found = client.system.providers().items
     usable = next((each for each in found if each.client_id is not None), None)
     if usable is None or usable.client_id is None:
         raise click.ClickException(f"Nobody can sign in to {address} this way. Ask its operator for an API key.")
     provider = signed_in.provider_at(usable.issuer, target.ca_file)
     answer = _allowed(provider, usable.client_id, usable.audience, target.ca_file)
-    signed_in.keep(address, signed_in.signed_in(answer, provider.token_endpoint, usable.client_id))
-    with connect(target._replace(token=None)) as client:
+    new = signed_in.signed_in(answer, provider.token_endpoint, usable.client_id)
+    with connect(target._replace(token=new.token)) as client:
         me = client.system.whoami()
+    signed_in.keep(address, new)  # only now: an earlier one stays good until this one is known to be
     show(me, as_json, lambda: facts(rows_of(me)))
 
 

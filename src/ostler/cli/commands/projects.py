@@ -6,6 +6,8 @@ from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.output import removed, show, table
 from ostler.cli.root import Target
 
+_DEFAULT = "default"
+
 
 @click.group(cls=Noun)
 def command() -> None:
@@ -34,7 +36,8 @@ def create(target: Target, name: str, as_json: bool) -> None:
     """Make a project in your tenant."""
     with connect(target) as client:
         made = client.projects.create(name)
-    show(made, as_json, lambda: f"Made the project '{made.name}'. Use it: ostler --project {made.name} run mock hello")
+    named = made.name if made.tenant == _DEFAULT else f"{made.tenant}/{made.name}"
+    show(made, as_json, lambda: f"Made the project '{made.name}'. Use it: ostler --project {named} run mock hello")
 
 
 @command.command()
