@@ -105,6 +105,7 @@ class Relay:
             try:
                 await self._pass_on(left, scope, body.again(), answer)
             except _Unreachable:
+                _note_passed_on(scope, is_passed_on=False)
                 self._counters.relays_failed += 1
                 address = self._peers.address_of(left.fields["owner"]) or "unknown"
                 error = ServerAway(what=left.fields["what"], address=address, retry_after=AWAY_SECONDS)
@@ -119,8 +120,7 @@ class Relay:
         if address is None or self._peers.is_lost(owner):
             raise _Unreachable
         self._counters.relayed += 1
-        if (noted := auth.attempt_of(scope)) is not None:
-            noted.is_passed_on = True
+        _note_passed_on(scope, is_passed_on=True)
         exchange = _Exchange(self._http(), receive, send, self._counters.relay_times)
         query = scope["query_string"].decode("latin-1")
         path = scope.get("raw_path", scope["path"].encode()).partition(b"?")[0].decode("latin-1")
@@ -154,6 +154,11 @@ class Relay:
             verify = trusting(authority) if authority is not None else True
             self._client = httpx.AsyncClient(timeout=timeout, limits=limits, trust_env=False, verify=verify)
         return self._client
+
+
+def _note_passed_on(scope: Scope, *, is_passed_on: bool) -> None:
+    if (noted := auth.attempt_of(scope)) is not None:
+        noted.is_passed_on = is_passed_on
 
 
 class RelayError(Exception):
