@@ -97,6 +97,25 @@ def test_a_socket_answers_what_is_no_message_and_goes_on(server: RunningServer) 
         assert json.loads(socket.recv(30))["result"]["agentInfo"]["name"] == "ostler"
 
 
+def test_changes_over_a_socket_are_lines_of_the_audit_log(server: RunningServer, tmp_path: Path) -> None:
+    def ask(method: str, **params: Any) -> Any:
+        socket.send(json.dumps({"jsonrpc": "2.0", "id": method, "method": method, "params": params}))
+        while (message := json.loads(socket.recv(30))).get("id") != method:
+            continue
+        return message["result"]
+
+    with connect(server.url.replace("http", "ws") + "/acp") as socket:
+        ask("initialize", protocolVersion=1)
+        session = ask("session/new", cwd=str(tmp_path), mcpServers=[])["sessionId"]
+        ask("session/list")
+        ask("session/prompt", sessionId=session, prompt=[{"type": "text", "text": "mock: say Hello."}])
+        ask("session/delete", sessionId=session)
+    lines = httpx.get(f"{server.url}/api/v1/audit", params={"limit": 3}).json()["items"]
+    assert [(each["action"], each["target"]) for each in lines] == [
+        (f"acp.{method}", session) for method in ("session/delete", "session/prompt", "session/new")
+    ]
+
+
 @pytest.mark.parametrize(
     ("headers", "status"),
     [

@@ -123,3 +123,15 @@ def test_a_server_without_mcp_clients_does_not_load_its_library(tmp_path: Path) 
     command = [sys.executable, "-c", program]
     done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=60)
     assert {"mcp", "pydantic"} & set(done.stdout.split()) == set()
+
+
+async def test_tools_that_change_something_are_lines_of_the_audit_log(server: RunningServer, tmp_path: Path) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock", cwd=str(tmp_path)))["session_id"]
+        await call(mcp, "list_sessions")
+        await call(mcp, "stop_session", session_id=session)
+    lines = httpx.get(f"{server.url}/api/v1/audit", params={"limit": 2}).json()["items"]
+    assert [(each["action"], each.get("target", "")) for each in lines] == [
+        ("mcp.stop_session", session),
+        ("mcp.start_session", ""),
+    ]

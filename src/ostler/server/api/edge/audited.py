@@ -76,6 +76,7 @@ class Audited:
 
 
 class _Made(msgspec.Struct):
+    jsonrpc: str = ""
     id: str = ""
     name: str = ""
 
@@ -93,4 +94,4 @@ def _made(message: Message) -> str:
         made = msgspec.json.decode(message.get("body", b""), type=_Made)
     except msgspec.DecodeError:  # of another shape, or no JSON at all
         return ""
-    return made.id or made.name
+    return "" if made.jsonrpc else made.id or made.name  # the id of an answer is the client's own

@@ -33,6 +33,8 @@ from ostler.wire.sessions import SendMessage
 log = Log(__name__)
 T = TypeVar("T", bound=messages.Params)
 _PAGE = 50
+REPLY = "reply"
+_NEW = "session/new"
 _AT = "."
 _NAMES = {"mcp_servers": "mcpServers"}
 _decoder = msgspec.json.Decoder(Incoming)
@@ -48,6 +50,8 @@ class ConnectionServices(msgspec.Struct, frozen=True, kw_only=True):
     background: Background
     dial: Dial | None = None
     """How sessions of other servers are reached, where there are any."""
+    note: Callable[[str, str], Awaitable[None]] | None = None
+    """Hears of each change and its session before the client does, where messages are not noted one by one."""
     server: str | None = None
     """What this server is called among others."""
 
@@ -90,7 +94,11 @@ class AcpConnection:
     async def _handle(self, incoming: Incoming) -> None:
         if incoming.method is None:
             passage = self.passages.get(session_of_reply(incoming))
-            await (passage.send(incoming) if passage is not None else take_reply(self.attachments, incoming))
+            if passage is not None:
+                await passage.send(incoming)
+            elif self.attachments.get(session_of_reply(incoming)) is not None:
+                await take_reply(self.attachments, incoming)
+                await self._note(REPLY, session_of_reply(incoming))
             return
         try:
             result = await self._call(incoming)
@@ -133,7 +141,13 @@ class AcpConnection:
         except OwnedElsewhere as left:
             await self.attachments.detach(left.fields.get("session", ""))
             return await self.passages.carry(left, incoming, forms=self.attachments.forms)
+        if incoming.method in CHANGES and incoming.method != _NEW:  # which names its session itself
+            await self._note(incoming.method, incoming.session_id or "")
         return None if result is None else answer(incoming.id, result)
+
+    async def _note(self, action: str, session: str) -> None:
+        if self._services.note is not None:
+            await self._services.note(action, session)
 
     async def close(self) -> None:
         """The client left; its sessions go on."""
@@ -158,6 +172,7 @@ class AcpConnection:
     async def new_session(self, incoming: Incoming) -> Json | None:
         wanted = create_session(_params(incoming, messages.NewSession), self._services.default_agent)
         live, _ = await self._services.sessions.creation.create(self._services.project, wanted)
+        await self._note(_NEW, live.core.id)
         await self._outlet.send(answer(incoming.id, await self._opened(live.core)))
         await self.attachments.attach_now(live)
         return None
@@ -307,10 +322,12 @@ SESSION_METHODS = frozenset(
     {"session/prompt", "session/cancel", "session/set_mode", "session/set_config_option", "session/close"}
 )
 """Requests about a session that the client is attached to."""
+CHANGES = SESSION_METHODS | {_NEW, "session/delete"}
+"""Requests that are lines of the audit log; so are answers to what an agent asks."""
 _Handler = Callable[[AcpConnection, Incoming], Awaitable[Json | None]]
 _HANDLERS: dict[str, _Handler] = {
     "initialize": AcpConnection.initialize,
-    "session/new": AcpConnection.new_session,
+    _NEW: AcpConnection.new_session,
     "session/load": AcpConnection.load_session,
     "session/resume": AcpConnection.resume_session,
     "session/list": AcpConnection.list_sessions,

@@ -24,6 +24,9 @@ _WRITE_SECONDS = 1.0
 _MOST_SESSIONS = 200
 _MOST_MESSAGES = 500
 
+READING = frozenset({"list_agents", "list_sessions", "read_transcript", "wait_for_turn"})
+"""Tools that change nothing."""
+
 
 class Tools(msgspec.Struct, frozen=True, kw_only=True):
     """The tools of one project."""

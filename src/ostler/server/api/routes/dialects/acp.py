@@ -7,17 +7,29 @@ import msgspec
 from litestar import MediaType, Request, Response, WebSocket, delete, get, post, websocket
 from litestar.datastructures import State
 from litestar.params import Parameter
+from msgspec.structs import replace
 
 from ostler.base.errors import InvalidRequest, NotFound, NotSupported, UnsupportedMedia
 from ostler.base.errors.servers import OwnedElsewhere
+from ostler.base.redaction import printable
 from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer, request_header
 from ostler.server.api.edge.asgi import Scope
 from ostler.server.api.edge.relay_socket import dialler
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.requests import ANY_QUERY
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
-from ostler.server.dialects.acp.connection import SESSION_METHODS, AcpConnection, ConnectionServices, read, server_of
+from ostler.server.auth.scope import attempt_of, scope_of
+from ostler.server.dialects.acp.connection import (
+    CHANGES,
+    REPLY,
+    SESSION_METHODS,
+    AcpConnection,
+    ConnectionServices,
+    read,
+    server_of,
+)
 from ostler.server.dialects.acp.messages import INVALID_REQUEST, Incoming, Refusal, failure
 from ostler.server.dialects.acp.transports import Channel, HttpClient, HttpClients, SessionStream
 from ostler.server.runners.agents import agent_named
@@ -51,9 +63,9 @@ def _clients(state: State, services: Services) -> HttpClients:
 @websocket("/acp", role="operator")
 async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, project: str, agent: Agent = None) -> None:
     """One client on one socket."""
-    connection = AcpConnection(
-        services_for(cast(Scope, socket.scope), services, project, agent), Channel(socket.send_text)
-    )
+    scope = cast(Scope, socket.scope)
+    found = replace(services_for(scope, services, project, agent), note=functools.partial(_note, scope, services))
+    connection = AcpConnection(found, Channel(socket.send_text))
     await socket.accept(headers={_CONNECTION: connection.id})
     try:
         while (event := await socket.receive())["type"] == "websocket.receive":
@@ -61,6 +73,14 @@ async def acp_socket(socket: WebSocket[Any, Any, Any], services: Services, proje
                 await connection.receive(text)
     finally:
         await connection.close()
+
+
+async def _note(scope: Scope, services: Services, action: str, session: str) -> None:
+    """Add a line about a message on a socket to the audit log."""
+    asks, client = scope_of(scope), client_of(scope)
+    about = {"tenant": asks.tenant, "project": asks.project, "actor": asks.actor, "client": client}
+    line = services.audit.line(action=f"acp.{action}", outcome="done", status=200, target=printable(session), **about)
+    await services.audit.written(line)
 
 
 @post(
@@ -100,8 +120,17 @@ async def acp_post(
     client = _client(request, state, services, project)
     if incoming.method in SESSION_METHODS and _SESSION not in request.headers:
         raise _missing("Acp-Session-Id")
+    note_message(request, incoming)
     client.accept(incoming)
     return _accepted()
+
+
+def note_message(request: Request[Any, Any, Any], incoming: Incoming) -> None:
+    """What a message asks for, for the audit log."""
+    if (attempt := attempt_of(request.scope)) is not None:
+        attempt.changes = incoming.method is None or incoming.method in CHANGES
+        attempt.action = f"acp.{incoming.method or REPLY}"
+        attempt.target = incoming.session_id or ""
 
 
 def posted(body: bytes) -> Incoming:

@@ -10,7 +10,7 @@ from ostler.base.errors import InvalidRequest
 from ostler.server.api.accept import JSON, SSE
 from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.edge.asgi import Scope
-from ostler.server.api.routes.dialects.acp import posted, services_for
+from ostler.server.api.routes.dialects.acp import note_message, posted, services_for
 from ostler.server.api.routes.dialects.daemon import find_agent
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
@@ -71,6 +71,7 @@ async def post_message(
         incoming = posted(await request.body())
     except Refusal as refusal:
         raise InvalidRequest(reason=f"The body is no message of the protocol: {refusal}") from refusal
+    note_message(request, incoming)
     chosen = None if agent is None else find_agent(services, agent).id
     server = await _servers(state, services).open(project, server_id, services.settings.heartbeat_seconds)
     if chosen is not None and not server.has_begun:

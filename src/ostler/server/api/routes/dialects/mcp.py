@@ -16,7 +16,8 @@ from ostler.server.api.accept import JSON, SSE, form_for
 from ostler.server.api.described import NO_MESSAGE, answer
 from ostler.server.api.edge.idempotency import replayed
 from ostler.server.api.services import Services
-from ostler.server.dialects.mcp.tools import Tools
+from ostler.server.auth.scope import attempt_of
+from ostler.server.dialects.mcp.tools import READING, Tools
 from ostler.server.runners.agents import catalogue
 from ostler.server.tasks.handoffs import hand_over
 from ostler.wire.access import ProtectedResource
@@ -29,12 +30,14 @@ class _Arguments(msgspec.Struct):
 
 
 class _Params(msgspec.Struct):
+    name: str = ""
     arguments: _Arguments = msgspec.field(default_factory=_Arguments)
 
 
 class _Call(msgspec.Struct):
-    """As much of a call as tells which session it is about."""
+    """As much of a call as tells what it does, and which session it is about."""
 
+    method: str = ""
     params: _Params = msgspec.field(default_factory=_Params)
 
 
@@ -95,20 +98,35 @@ async def mcp(request: Request[Any, Any, Any], services: Services, project: str,
     if request.content_type[0].lower() != JSON:  # the library answers these two without saying what its answer is
         raise UnsupportedMedia(given=request.content_type[0], possible=JSON)
     _check_accept(request)
-    endpoint: McpEndpoint = state.setdefault(f"{_STATE} {project}", McpEndpoint(services, project))
-    if services.peers is None:
-        return endpoint.answer
     body = await request.body()
-    with suppress(msgspec.DecodeError, msgspec.ValidationError, SessionNotFound):  # the library says what is wrong
-        if session := msgspec.json.decode(body, type=_Call).params.arguments.session_id:
-            await services.sessions.registry.live(
-                project, session
-            )  # raises if another server has it, while that can be heard
+    _note(request, body)
+    endpoint: McpEndpoint = state.setdefault(f"{_STATE} {project}", McpEndpoint(services, project))
+    if services.peers is not None:
+        await _find_owner(services, project, body)
 
     async def answered(scope: Scope, receive: Receive, send: Send) -> None:
         await endpoint.answer(scope, cast(Receive, replayed(body, cast(Any, receive))), send)
 
     return answered
+
+
+async def _find_owner(services: Services, project: str, body: bytes) -> None:
+    """Raise if another server has the session, while that can be heard."""
+    with suppress(msgspec.DecodeError, msgspec.ValidationError, SessionNotFound):  # the library says what is wrong
+        if session := msgspec.json.decode(body, type=_Call).params.arguments.session_id:
+            await services.sessions.registry.live(project, session)
+
+
+def _note(request: Request[Any, Any, Any], body: bytes) -> None:
+    """Which tool is called, for the audit log; what cannot be read may change something."""
+    attempt = attempt_of(request.scope)
+    if attempt is None:
+        return
+    with suppress(msgspec.DecodeError, UnicodeDecodeError, RecursionError):
+        call = msgspec.json.decode(body, type=_Call)
+        attempt.changes = call.method == "tools/call" and call.params.name not in READING
+        attempt.action = f"mcp.{call.params.name}"
+        attempt.target = call.params.arguments.session_id
 
 
 @get(
