@@ -15,6 +15,7 @@ from tests.server.api.test_keys import TOKEN, Team, client_of, new_key
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
+from tests.support.triggering import create, push, send
 
 
 @pytest.fixture(scope="module")
@@ -89,6 +90,21 @@ def test_a_tenant_sees_only_its_own_lines_and_only_its_admins_do(team: Team) -> 
         assert [each["number"] for each in lines(admin)] == [3, 2, 1]
         assert_problem(member.get("/audit"), "forbidden")
         assert_problem(member.get("/audit/export"), "forbidden")
+
+
+def test_a_delivery_is_a_line_of_the_tenant_of_its_trigger(team: Team) -> None:
+    with client_of(team.server, TOKEN) as acme:
+        acme.headers["ostler-project"] = "acme/default"
+        push(acme)
+        made = create(acme, "issues", paused=True)
+        assert send(acme, made, {"action": "opened"}, "one").status_code == 202
+        (line,) = lines(acme, action="triggers.deliver")
+        assert (line["actor"], line["target"], line["project"]) == (
+            "trigger",
+            made["id"],
+            acme.get("/me").json()["project"],
+        )
+    assert lines(team.token, action="triggers.deliver") == []
 
 
 def test_pages_and_exports_hold_every_line_once(team: Team) -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,7 +12,7 @@ from ostler.server.store.audit import AuditFilter, NewLine
 from ostler.server.store.sqlite.store import SqliteStore
 
 ACME = AuditFilter(tenant="acme")
-OF = {"tenant": "acme", "project": "p", "outcome": "done", "status": 200}
+OF: dict[str, Any] = {"tenant": "acme", "project": "p", "outcome": "done", "status": 200}
 
 
 async def opened(path: Path) -> tuple[SqliteStore, AuditLog]:

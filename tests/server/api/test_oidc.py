@@ -176,7 +176,8 @@ def test_names_with_half_a_character_stop_nothing(server: RunningServer, provide
     time.sleep(1.0)  # some of those who came are stored meanwhile
     with client_of(server, TOKEN) as token:
         assert token.post("/sessions", json={"agent": "mock"}).status_code == 201
-    refused = provider.token(sub="stranger", **{"sur\ud800x": 1})
+    claims: dict[str, Any] = {"sur\ud800x": 1}
+    refused = provider.token(sub="stranger", **claims)
     assert "sur\N{REPLACEMENT CHARACTER}x" in assert_problem(ask(server, refused), "no_role")["detail"]
     assert_problem(ask(server, provider.token(headers={"typ": "\ud800"})), "token_invalid")
 
