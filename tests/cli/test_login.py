@@ -93,6 +93,7 @@ def over(person: Person) -> None:
     person.file.write_text(json.dumps({at: {**each, "expires_at": 0} for at, each in known.items()}))
 
 
+@pytest.mark.lane("server")
 def test_a_provider_that_is_away_for_a_moment_ends_no_sign_in(person: Person, provider: Provider) -> None:
     provider.polls_before_yes = 0
     assert person("login")[0] == 0
@@ -106,6 +107,7 @@ def test_a_provider_that_is_away_for_a_moment_ends_no_sign_in(person: Person, pr
     assert person("whoami")[0] == 0
 
 
+@pytest.mark.lane("server")
 def test_a_login_that_fails_leaves_the_earlier_one(person: Person, provider: Provider) -> None:
     provider.polls_before_yes = 0
     assert person("login")[0] == 0
@@ -117,6 +119,7 @@ def test_a_login_that_fails_leaves_the_earlier_one(person: Person, provider: Pro
     assert person("whoami")[0] == 0
 
 
+@pytest.mark.lane("server")
 def test_seconds_may_come_as_text(person: Person, provider: Provider) -> None:
     provider.polls_before_yes, provider.are_seconds_text = 0, True
     try:

@@ -26,5 +26,6 @@ def test_tenants_are_apart_and_mistakes_are_one_line(ostler: Ostler) -> None:
     assert "Made the tenant 'acme'" in ostler("tenants", "create", "acme").stdout
     assert "acme" in ostler("tenants", "list").stdout
     assert '"tenant": "acme"' in ostler("--project", "acme/default", "whoami", "--json").stdout
+    assert "--project acme/shop " in ostler("--project", "acme/default", "projects", "create", "shop").stdout
     assert "There is a tenant 'acme' already." in ostler("tenants", "create", "acme").stderr
     assert "There is no project 'nowhere'." in ostler("--project", "nowhere", "sessions", "list").stderr
