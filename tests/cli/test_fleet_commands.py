@@ -73,3 +73,15 @@ def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> 
     assert ran.returncode == 0
     printed = [line.removeprefix("[lin-02] ") for line in ran.stdout.splitlines() if line.startswith("[lin-02]")]
     assert printed == [str(number) for number in range(1, 200_001)]
+
+
+def test_input_that_comes_before_its_command_waits_for_it(two: Talk) -> None:
+    """Orders and input come on two connections, and either may be the faster one."""
+    relay = f"/relay/{two.id}/lin-01"
+    two.api.post(f"{relay}/stdin", content=b"early").raise_for_status()
+    order = {"type": "run", "run": "run_1", "command": ["cat"]}
+    two.api.post(f"{relay}/control", json=order).raise_for_status()
+    two.api.post(f"{relay}/stdin", content=b"").raise_for_status()
+    printed = two.until(lambda event: event["type"] == "host.log")
+    assert printed["data"]["message"] == "early"
+    assert two.until_type("host.exited")["data"]["code"] == 0

@@ -21,7 +21,7 @@ class NotEmpty(OstlerError):
     """A tenant or project cannot be removed: something lives there."""
 
     code, status, title = "not_empty", 409, "Not empty"
-    template = "The {what} '{name}' still has {has}. Remove them first."
+    template = "The {what} '{name}' stays: {why}."
 
 
 class NoRole(OstlerError):

@@ -26,6 +26,8 @@ _SILENCE = 90.0
 _GRACE_SECONDS = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _WAITING = 32
+_ORDER_SECONDS = 5.0
+"""So long input waits for the order that it belongs to, which comes on another connection."""
 _OVER = frozenset({404, 409, 410})
 """Answers after which a session takes nothing any more."""
 
@@ -72,6 +74,9 @@ class Follower:
         self._orders: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._runs: dict[str, asyncio.subprocess.Process | None] = {}
         """Every run that was heard of, with its process while it has one."""
+        self._due: set[str] = set()
+        """The runs that have not ended."""
+        self._changed = asyncio.Condition()
         self._closed = asyncio.Event()
 
     async def run(self) -> None:
@@ -108,7 +113,8 @@ class Follower:
                         {},
                     )
                 case "run" | "sync" if order["run"] not in self._runs:
-                    self._runs[order["run"]] = None
+                    self._due.add(order["run"])
+                    await self._note(order["run"], None)
                     await self._orders.put(order)
                 case "signal":
                     if (process := self._runs.get(order["run"])) is not None:
@@ -128,16 +134,33 @@ class Follower:
         return [*order["command"]]
 
     async def _feed(self) -> None:
+        seconds = _ORDER_SECONDS
         async for words in self._stream("stdin"):
-            process = next((each for each in self._runs.values() if each is not None), None)
+            process = await self._reader(seconds)
             if process is None or process.stdin is None:
+                seconds = 0.0  # it came too late, and so does what follows
                 continue
+            seconds = _ORDER_SECONDS
             with suppress(OSError):
                 if data := base64.b64decode(words["data"]):
                     process.stdin.write(data)
                     await process.stdin.drain()
                 if words["end"]:
                     process.stdin.close()
+
+    async def _reader(self, seconds: float) -> asyncio.subprocess.Process | None:
+        """What takes input: the command that runs, or the one that is about to begin."""
+        async with self._changed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(seconds):
+                    await self._changed.wait_for(lambda: self._due)
+            await self._changed.wait_for(lambda: not self._due or any(self._runs.values()))
+            return next((each for each in self._runs.values() if each is not None), None)
+
+    async def _note(self, run: str, process: asyncio.subprocess.Process | None) -> None:
+        self._runs[run] = process
+        async with self._changed:
+            self._changed.notify_all()
 
     async def _stream(self, what: str) -> AsyncIterator[dict[str, Any]]:
         """Messages for it, from whichever server is there."""
@@ -170,7 +193,8 @@ class Follower:
             try:
                 code = await self._execute(order)
             finally:
-                self._runs[order["run"]] = None
+                self._due.discard(order["run"])
+                await self._note(order["run"], None)
             await self._say("status", msgspec.json.encode({"state": "exited", "code": code, "run": order["run"]}))
 
     async def _execute(self, order: dict[str, Any]) -> int:
@@ -189,7 +213,7 @@ class Follower:
         except OSError as error:
             await self._say("stderr", f"{command[0]}: {error.strerror}\n".encode(), run)
             return 127
-        self._runs[run] = process
+        await self._note(run, process)
         try:
             await asyncio.gather(self._pass(process.stdout, "stdout", run), self._pass(process.stderr, "stderr", run))
             return await process.wait()

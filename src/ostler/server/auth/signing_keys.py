@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 log = Log(__name__)
 _LOOK_SECONDS, _PAUSE_SECONDS, _GOOD_SECONDS = 300.0, 10.0, 86_400.0
 _ASK_SECONDS, _MOST_BYTES = 5.0, 2**20
-_KINDS = frozenset({"RSA", "EC", "OKP"})
+_KINDS = ("RSA", "EC", "OKP")
 
 
 class _Unusable(Exception):
@@ -109,12 +109,17 @@ def _keys_in(listed: list[Any]) -> "dict[str | None, PyJWK]":
 
     found: dict[str | None, PyJWK] = {}
     for each in listed:
-        if isinstance(each, Mapping) and each.get("kty") in _KINDS and each.get("use", "sig") == "sig":
+        if isinstance(each, Mapping) and _signs(each):
             try:
                 found[each.get("kid")] = PyJWK(dict(each))
-            except (PyJWTError, NotImplementedError, TypeError, ValueError) as error:  # of a kind that we do not know
+            except (PyJWTError, TypeError, ValueError) as error:  # of a kind that we do not know, or damaged
                 log.info("oidc.key_skipped", reason=str(error))
     return found
+
+
+def _signs(key: Mapping[str, Any]) -> bool:
+    """Whether it is the public half of a pair; the library would take "none" for a way to sign."""
+    return key.get("kty") in _KINDS and key.get("use", "sig") == "sig" and key.get("alg") != "none"
 
 
 async def _document(client: "httpx.AsyncClient", place: str) -> Mapping[str, Any]:

@@ -89,9 +89,9 @@ async def remove_tenant(services: Services, tenant: str) -> None:
     if tenant not in {each.name for each in directory.tenants()}:
         raise NotFound(what="tenant", value=tenant[:80], hint="List them with `ostler tenants list`.")
     if tenant == DEFAULT:
-        raise NotEmpty(what="tenant", name=tenant, has="the server's own things, and stays")
+        raise NotEmpty(what="tenant", name=tenant, why="it is the server's own")
     if (more := len(directory.project_ids(tenant)) - 1) > 0:
-        raise NotEmpty(what="tenant", name=tenant, has=f"{more} more projects")
+        raise NotEmpty(what="tenant", name=tenant, why=f"it still has {more} more projects; remove them first")
     await _check_empty(services, "tenant", tenant, directory.project(tenant, DEFAULT), tenant)
     await directory.remove_tenant(tenant)
 
@@ -104,7 +104,7 @@ async def remove_project(services: Services, caller: Scope, project_name: str) -
         raise NotFound(what="project", value=project_name[:80], hint="List them with `ostler projects list`.")
     project = next(each for each in services.directory.projects(caller) if each.id == found.project)
     if project.name == DEFAULT:
-        raise NotEmpty(what="project", name=DEFAULT, has="the things of who names no project, and stays")
+        raise NotEmpty(what="project", name=DEFAULT, why="it is for whoever names no project")
     await _check_empty(services, "project", project.name, project, None)
     await services.directory.remove_project(project.id)
 
@@ -122,7 +122,7 @@ async def _check_empty(services: Services, what: str, name: str, project: Projec
         "saved prompts": len(await store.prompts.all(project.id)),
     }
     if left := [f"{count} {kind}" for kind, count in has.items() if count]:
-        raise NotEmpty(what=what, name=name, has=", ".join(left))
+        raise NotEmpty(what=what, name=name, why=f"it still has {', '.join(left)}; remove them first")
 
 
 @get("/members", operation_id="members.list", tags=_TAGS, sync_to_thread=False, role="admin")
