@@ -274,3 +274,39 @@ def test_a_file_of_a_copy_is_discarded_whatever_turn_changed_it(api: httpx.Clien
     undone = api.post(f"/sessions/{session}/undo", json={"paths": ["src/main.py"]})
     assert undone.is_success, undone.text
     assert changed(api, session) == {"a.txt": "added"}
+
+
+def test_a_file_in_which_a_person_has_staged_something_is_not_committed(api: httpx.Client, project: Path) -> None:
+    """Their next commit would take the agent's part out again."""
+    old = project / "src" / "old.py"
+    old.write_text(old.read_text().replace("line 30", "mine 30"))
+    git(project, "add", "src/old.py")
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/old.py line 3 -> three")
+    before = standing(project)
+    refused = api.post(f"/sessions/{session}/deliver", json={"mode": "commit"})
+    assert "src/old.py: you have staged" in assert_problem(refused, "unprocessable", field="paths")["detail"]
+    assert standing(project) == before
+
+
+def test_what_a_person_has_thrown_away_is_not_committed(api: httpx.Client, project: Path) -> None:
+    session = own_session(api, project)
+    say(api, session, "mock: edit src/main.py one -> 1", "mock: write bad.txt bad")
+    git(project, "checkout", "-q", "src/main.py")
+    (project / "bad.txt").unlink()
+    say(api, session, "mock: write good.txt good")
+    done = api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "message": "Good"})
+    assert done.is_success, done.text
+    assert committed(project) == ("Good", "good.txt")
+    assert git(project, "status", "--porcelain") == ""
+
+
+@_WORK
+def test_a_file_that_a_filter_rewrites_is_not_committed(api: httpx.Client, project: Path) -> None:
+    (project / ".git" / "info" / "attributes").write_text("*.key filter=secret\n")
+    session = own_session(api, project)
+    say(api, session, "mock: write a.key open", "mock: write a.txt a")
+    refused = api.post(f"/sessions/{session}/deliver", json={"mode": "commit"})
+    assert "a.key: a filter of git rewrites it" in assert_problem(refused, "unprocessable", field="paths")["detail"]
+    assert api.post(f"/sessions/{session}/deliver", json={"mode": "commit", "paths": ["a.txt"]}).is_success
+    assert committed(project)[1] == "a.txt"

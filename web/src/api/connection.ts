@@ -33,6 +33,9 @@ export function pair(): void {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
   history.replaceState(null, "", location.pathname + location.search);
+  const { endpoint, token: known } = connection.get();
+  const isOther = endpoint !== "" || (known !== "" && known !== token);
+  if (isOther && !confirm("This link has a key. Use it instead of the connection that this browser has?")) return;
   const found = { endpoint: "", token };
   keep(found);
   connection.set(found);

@@ -9,7 +9,7 @@ import type { LiveSession } from "../state/live";
 import { isOwnCheckout } from "../state/places";
 import type { TurnRow } from "../state/rows";
 import { wish } from "../state/wishes";
-import { keepWritten } from "../state/written";
+import { keepWritten, writtenFor } from "../state/written";
 import { useHead, useLive } from "./context";
 import { textOf } from "./words";
 
@@ -78,7 +78,8 @@ function GoBack({ row }: { row: TurnRow }) {
   };
   const edit = async () => {
     if (!(await orSay(api.rewind(live.id, row.number - 1)))) return;
-    keepWritten(live.id, prompt);
+    const draft = writtenFor(live.id);
+    keepWritten(live.id, draft ? `${prompt}\n\n${draft}` : prompt);
     wish(live.id, "prompt");
   };
   return (

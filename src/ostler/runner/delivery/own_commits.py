@@ -1,7 +1,7 @@
 """A commit of the agent's files in a person's own checkout.
 
-It is what `git commit --only` does for them, without hooks: no file is touched, and of the index only the entries that
-were as the last commit had them.
+It is what `git commit --only` does for them, without hooks: no file is touched, and of the index only the entries of
+the agent's files, in which nothing of the person's may be staged.
 """
 
 import os
@@ -14,6 +14,7 @@ from tempfile import TemporaryDirectory
 from ostler.base.errors import DeliveryFailed, Unprocessable
 from ostler.runner.delivery.branches import CommitText, committed, nothing_but
 from ostler.runner.delivery.own_work import entries, tree_of_agent
+from ostler.runner.workspaces.diffs import printable
 from ostler.runner.workspaces.git import Git, GitFailed
 from ostler.runner.workspaces.repositories.own_checkouts import Checkout, find_checkout
 from ostler.runner.workspaces.repositories.policy import allowed_folder
@@ -21,9 +22,10 @@ from ostler.runner.workspaces.states import States
 from ostler.runner.workspaces.versions import ABSENT, Version, differing
 from ostler.wire.provisioning import DeliveryResult, OwnStep
 
-_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "rebase-merge", "rebase-apply")
+_UNDER_WAY = ("MERGE_HEAD", "CHERRY_PICK_HEAD", "REVERT_HEAD", "BISECT_LOG", "rebase-merge", "rebase-apply")
 _NOTHING = "0" * 40
 _UNSTAGED = (ABSENT, "")
+_MOST_NAMED = 20
 
 
 def commit_here(
@@ -55,7 +57,7 @@ def commit_here(
 def _refuse_under_way(found: Checkout) -> None:
     for name in _UNDER_WAY:
         if (Path(found.git_folder) / name).exists():
-            raise Unprocessable(reason=f"A merge or rebase is under way in {found.top}. End it, then commit.")
+            raise Unprocessable(reason=f"A merge, rebase or bisect is under way in {found.top}. End it, then commit.")
 
 
 def _in_name_of(git: Git, found: Checkout, text: CommitText) -> CommitText:
@@ -80,17 +82,29 @@ def _bring(git: Git, repository: Path, found: Checkout, commit: str) -> None:
 
 
 def _move(git: Git, repository: Path, found: Checkout, commit: str, tree: str, text: CommitText) -> None:
-    """The branch goes on to the commit, and the index with it."""
+    """The index goes on to the commit, and the branch with it: who is ended in between has left files staged."""
     with _index_held(found) as index:
         changed = differing(git, repository, found.tree, tree)
         staged = _staged(git, found, index)
-        follows = {path: new for path, (old, new) in changed.items() if staged.get(path, _UNSTAGED) == _as_staged(old)}
+        _refuse_staged(
+            [path for path, both in changed.items() if staged.get(path, _UNSTAGED) not in map(_as_staged, both)]
+        )
         where, top, order = Path(found.git_folder), Path(found.top), ("update-index", "-z", "--index-info")
-        if follows:
-            git.run(*order, repository=where, files=top, index=index, given=entries(follows))
+        follows = {path: new for path, (_, new) in changed.items()}
+        git.run(*order, repository=where, files=top, index=index, given=entries(follows))
         reason = f"commit (ostler): {text.message.splitlines()[0]}"
         env = {"GIT_COMMITTER_NAME": text.author_name, "GIT_COMMITTER_EMAIL": text.author_email}
-        git.run("update-ref", "-m", reason, "HEAD", commit, found.commit or _NOTHING, repository=where, env=env)
+        with _in_place(index, where / "index"):
+            git.run("update-ref", "-m", reason, "HEAD", commit, found.commit or _NOTHING, repository=where, env=env)
+
+
+def _refuse_staged(paths: Sequence[str]) -> None:
+    """What a person staged of a file would take the agent's part out again with their next commit."""
+    if paths:
+        names = [printable(path) for path in paths[:_MOST_NAMED]]
+        reason = f"{', '.join(names)}: you have staged changes of your own there"
+        hint = "Commit or unstage them first, or name the other files in `paths`."
+        raise Unprocessable(reason=f"Nothing was handed over. {reason}. {hint}", errors={"paths": names})
 
 
 def _as_staged(version: Version) -> tuple[str, str]:
@@ -111,7 +125,7 @@ def _staged(git: Git, found: Checkout, index: Path) -> dict[str, tuple[str, str]
 
 @contextmanager
 def _index_held(found: Checkout) -> Iterator[Path]:
-    """A copy of the index that takes its place at the end; meanwhile no other git writes it."""
+    """A copy of the index; meanwhile no other git writes it."""
     index, lock = Path(found.git_folder) / "index", Path(found.git_folder) / "index.lock"
     try:
         os.close(os.open(lock, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o666))
@@ -124,8 +138,29 @@ def _index_held(found: Checkout) -> Iterator[Path]:
             if index.exists():
                 shutil.copy2(index, copy)
             yield copy
-            if copy.exists():
-                shutil.copyfile(copy, lock)
-                lock.replace(index)
     finally:
         lock.unlink(missing_ok=True)
+
+
+@contextmanager
+def _in_place(copy: Path, index: Path) -> Iterator[None]:
+    """The copy takes the place of the index, unless what follows fails."""
+    before = copy.with_name("before")
+    if index.exists():
+        shutil.copy2(index, before)
+        shutil.copymode(index, copy)
+    _replace(index, copy)
+    try:
+        yield
+    except GitFailed:
+        if before.exists():
+            _replace(index, before)
+        else:
+            index.unlink(missing_ok=True)
+        raise
+
+
+def _replace(index: Path, source: Path) -> None:
+    new = index.with_name("index.ostler")
+    shutil.copy2(source, new)
+    new.replace(index)

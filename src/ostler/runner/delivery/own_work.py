@@ -13,6 +13,7 @@ from ostler.runner.workspaces.versions import ORDINARY, Version, differing, merg
 from ostler.wire.provisioning import OwnStep
 
 _MOST_NAMED = 20
+_NO_FILTER = frozenset({"unspecified", "unset"})
 
 
 def tree_of_agent(states: States, workspace: str, steps: Sequence[OwnStep], onto: str, now: str) -> str:
@@ -25,10 +26,10 @@ def tree_of_agent(states: States, workspace: str, steps: Sequence[OwnStep], onto
     for path, course in _courses(states, workspace, steps, base).items():
         committed = course[0]
         there = moved[path][1] if path in moved else committed
-        if there is None or there in course:
+        if there == (current[path][1] if path in current else committed):
+            result = there  # the person has committed all that is there, or thrown away what the agent did
+        elif there is None or there in course:
             result = course[-1]
-        elif there == (current[path][1] if path in current else committed):
-            result = there  # the person has committed all that is there
         else:
             result = _with(git, repository, there, committed, course[-1])
         if result is None:
@@ -37,6 +38,7 @@ def tree_of_agent(states: States, workspace: str, steps: Sequence[OwnStep], onto
             changed[path] = result
     if odd:
         raise _entangled(odd)
+    _refuse_filtered(states, workspace, list(changed))
     return _tree_with(git, repository, onto, changed)
 
 
@@ -71,6 +73,22 @@ def _with(
         return None
     blob = git.run("hash-object", "-w", "--stdin", repository=repository, given=text).decode().strip()
     return Version(there.mode if was.mode == became.mode else became.mode, blob)
+
+
+def _refuse_filtered(states: States, workspace: str, paths: Sequence[str]) -> None:
+    """What a filter makes of a file in commits, such as that of git LFS or git-crypt, only the person's git can do."""
+    known = states.storage.bases.get(states.storage.record(workspace).base).checkout
+    if known is None or not paths:
+        return
+    given = b"".join(os.fsencode(path) + b"\0" for path in paths)
+    found = states.storage.git.run("-C", known.top, "check-attr", "-z", "--stdin", "filter", given=given)
+    fields = os.fsdecode(found).split("\0")
+    filtered = [path for path, value in zip(fields[::3], fields[2::3], strict=False) if value not in _NO_FILTER]
+    if filtered:
+        names = [printable(path) for path in filtered[:_MOST_NAMED]]
+        reason = f"{', '.join(names)}: a filter of git rewrites it in commits, such as that of git LFS"
+        hint = "Commit it yourself, or name the other files in `paths`."
+        raise Unprocessable(reason=f"Nothing was handed over. {reason}. {hint}", errors={"paths": names})
 
 
 def _entangled(odd: list[str]) -> Unprocessable:

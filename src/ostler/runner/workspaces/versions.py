@@ -2,6 +2,7 @@
 
 import os
 import re
+from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -50,7 +51,9 @@ def without_lines(git: Git, repository: Path, old: Version, new: Version, lines:
     """The newer version of a file without what was changed in some of its lines; raises GitFailed if nothing was."""
     if not {old.mode, new.mode} <= ORDINARY:
         return old
-    before, after = (content(git, repository, each).splitlines(keepends=True) for each in (old, new))
+    before, after = (
+        BytesIO(content(git, repository, each)).readlines() for each in (old, new)
+    )  # lines as git has them
     shown = git.run(
         "diff", "-U0", "--text", "--no-ext-diff", "--no-textconv", old.blob, new.blob, repository=repository
     )

@@ -163,13 +163,13 @@ class DeliveryPlans:
 
     def _target(self, refs: GitRefs | None) -> str | None:
         last, made = self._last, self._session.state.workspace
-        known = last.target if last is not None else None
+        known = last.target if last is not None and last.mode != "commit" else None
         return known or (made.branch if made is not None else None) or (refs.default_branch if refs else None)
 
     def _branch(self, title: str, refs: GitRefs | None) -> str:
         """The one that was pushed before, else one that the remote does not have."""
         last = self._last
-        if last is not None and last.branch is not None:
+        if last is not None and last.branch is not None and last.mode != "commit":  # that one is the person's own
             return last.branch
         name = branch_words(title)
         if refs is None:
