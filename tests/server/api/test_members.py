@@ -69,3 +69,5 @@ def test_a_tenant_is_removed_only_when_nothing_lives_there(team: Team) -> None:
     assert_problem(team.token.get("/me", headers=there), "not_found")
     assert_problem(team.token.delete("/tenants/gone"), "not_found")
     assert_problem(team.token.delete("/tenants/default"), "not_empty")
+    again = team.token.post("/tenants", json={"name": "gone"})
+    assert_problem(again, "name_taken")  # it would be shown the audit log and the limits of the old one

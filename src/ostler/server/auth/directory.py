@@ -241,7 +241,7 @@ class Directory:
 
     async def add_tenant(self, name: str) -> TenantRow:
         """One more, with a project `default`."""
-        new = TenantRow(name=_checked(name), created_at=self._clock.now())
+        new = TenantRow(name=check_name(name), created_at=self._clock.now())
         if name == DEFAULT or not await self._access.add_tenant(new):
             raise NameTaken(what="tenant", name=name)
         await self._access.add_project(_new_project(name, DEFAULT, self._clock.now()))
@@ -261,7 +261,7 @@ class Directory:
 
     async def add_project(self, tenant: str, name: str) -> ProjectRow:
         """One more of a tenant."""
-        new = _new_project(tenant, _checked(name), self._clock.now())
+        new = _new_project(tenant, check_name(name), self._clock.now())
         if (tenant, name) == (DEFAULT, DEFAULT) or not await self._access.add_project(new):
             raise NameTaken(what="project", name=name)
         await self.refresh()
@@ -334,7 +334,8 @@ def _all_of(scope: Scope) -> tuple[Scope, ...]:
     return (replace(scope, also=()), *scope.also) if scope.also else (scope,)
 
 
-def _checked(name: str) -> str:
+def check_name(name: str) -> str:
+    """A name that a tenant or project may have; raises for another one."""
     if not _NAME.fullmatch(name):
         reason = "is no name: use up to 63 lower-case letters, digits and -, and begin with a letter or digit"
         raise _refused("name", f"'{name[:80]}' {reason}")

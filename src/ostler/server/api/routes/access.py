@@ -4,10 +4,10 @@ from litestar import Response, delete, get, post
 from msgspec.structs import asdict
 
 from ostler.base.errors import Forbidden, NotFound
-from ostler.base.errors.access import NotEmpty
+from ostler.base.errors.access import NameTaken, NotEmpty
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
-from ostler.server.auth.directory import DEFAULT
+from ostler.server.auth.directory import DEFAULT, check_name
 from ostler.server.auth.scope import Scope
 from ostler.server.store.access import ApiKeyRow, ProjectRow
 from ostler.server.templates import service as templates
@@ -53,7 +53,9 @@ def list_tenants(services: Services, caller: Scope) -> TenantList:
 
 @post("/tenants", operation_id="tenants.create", tags=_TAGS, role="admin", reach="server")
 async def create_tenant(services: Services, data: NewTenant) -> Tenant:
-    """Make a tenant, with a project `default`."""
+    """Make a tenant, with a project `default`; not by the name of one that was removed, whose audit log stays."""
+    if (await services.sessions.store.audit.head(check_name(data.name))).number > 0:
+        raise NameTaken(what="tenant", name=data.name)
     made = await services.directory.add_tenant(data.name)
     return Tenant(name=made.name, created_at=made.created_at)
 
