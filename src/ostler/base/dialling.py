@@ -1,6 +1,9 @@
 """Calls addresses that others chose: checked once and connected to as checked, never redirected, bounded in size."""
 
+import asyncio
+import ssl
 from collections.abc import AsyncIterator
+from functools import cache
 
 import httpx
 
@@ -20,7 +23,7 @@ class CheckedTransport(httpx.AsyncBaseTransport):
         self._rules = rules
         self._field = field
         self._most_bytes = most_bytes
-        self._inner = httpx.AsyncHTTPTransport(trust_env=False)
+        self._inner: httpx.AsyncHTTPTransport | None = None
 
     async def handle_async_request(self, request: httpx.Request) -> httpx.Response:
         """Find the host out, and go to what was found; raises AddressRefused."""
@@ -29,24 +32,33 @@ class CheckedTransport(httpx.AsyncBaseTransport):
             target = await self._rules.found(target, self._field)
         except Unresolved as error:
             raise httpx.ConnectError(str(error), request=request) from error
-        answer = await self._first(request, target)
+        if self._inner is None:
+            self._inner = httpx.AsyncHTTPTransport(verify=await asyncio.to_thread(_trusted), trust_env=False)
+        answer = await self._first(self._inner, request, target)
         answer.headers.pop("content-encoding", None)  # what is packed could unpack to anything
         answer.stream = _Bounded(answer.stream, self._most_bytes)
         return answer
 
-    async def _first(self, request: httpx.Request, target: Target) -> httpx.Response:
+    async def _first(self, inner: httpx.AsyncHTTPTransport, request: httpx.Request, target: Target) -> httpx.Response:
         """The answer of the first address that takes a connection."""
         failed: httpx.TransportError = httpx.ConnectError(f"{target.host} has no address", request=request)
         for address in target.found[:_MOST_TRIES]:
             try:
-                return await self._inner.handle_async_request(_at(request, target.host, address))
+                return await inner.handle_async_request(_at(request, target.host, address))
             except (httpx.ConnectError, httpx.ConnectTimeout) as error:
                 failed = error
         raise failed
 
     async def aclose(self) -> None:
         """Close the connections."""
-        await self._inner.aclose()
+        if self._inner is not None:
+            await self._inner.aclose()
+
+
+@cache
+def _trusted() -> ssl.SSLContext:
+    """Whose certificates are good: read once, since that takes long enough to hold up everything else."""
+    return httpx.create_ssl_context(trust_env=False)
 
 
 def _at(request: httpx.Request, host: str, address: str) -> httpx.Request:

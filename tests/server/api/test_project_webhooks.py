@@ -2,6 +2,11 @@
 
 import os
 import signal
+import sqlite3
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
@@ -169,3 +174,54 @@ def test_a_server_that_is_killed_in_the_middle_of_calls_loses_none_of_them(state
             wait_until(lambda: all(receiver.texts(each) == wanted(each) for each in sessions), "all is told in order")
         assert under_way <= {name for name, _ in receiver.heard}, "with the ids they had"
         assert receiver.forged == 0
+
+
+@contextmanager
+def dripping() -> Iterator[str]:
+    """A receiver that sends a line of its answer every second, and never the last one."""
+    is_over = threading.Event()
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_POST(self) -> None:
+            self.send_response(200)
+            while not is_over.wait(1):
+                self.send_header("x-more", "to come")
+                self.flush_headers()
+
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the name is given
+            return
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        server.daemon_threads = True
+        thread = threading.Thread(target=server.serve_forever, daemon=True)
+        thread.start()
+        yield f"http://127.0.0.1:{server.server_port}/hook"
+        is_over.set()
+        server.shutdown()
+        thread.join(60)
+
+
+@pytest.mark.lane("server")
+def test_a_receiver_that_never_comes_to_an_end_is_tried_later(api: httpx.Client) -> None:
+    with dripping() as url:
+        webhook = api.post("/webhooks", json={"url": url, "events": ["turn.ended"]}).json()["id"]
+        api.post(f"/webhooks/{webhook}/test")
+        wait_until(lambda: "reason" in calls(api, webhook)[0], "it was given up for now")
+        assert calls(api, webhook)[0]["reason"] == "it did not answer within 15 seconds"
+        assert (calls(api, webhook)[0]["state"], calls(api, webhook)[0]["tries"]) == ("waiting", 1)
+        api.delete(f"/webhooks/{webhook}")
+
+
+def test_a_webhook_that_cannot_be_read_does_not_stop_the_others(state_dir: Path) -> None:
+    with (
+        receiving() as receiver,
+        running_server(state_dir) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        webhook = create(api, receiver, "turn.ended")
+        with closing(sqlite3.connect(state_dir / "ostler.db")) as database, database:
+            database.execute("UPDATE project_webhooks SET body = '{' WHERE id = ?", (webhook,))
+        other = create(api, receiver, "turn.ended")
+        said(api, new_session(api), "Tea.")
+        wait_until(lambda: len(receiver.heard) == 1, "the other one is told")
+        wait_until(lambda: [each["state"] for each in calls(api, other)] == ["delivered"], "it was taken")

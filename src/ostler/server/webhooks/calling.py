@@ -1,5 +1,6 @@
 """One try of one call: signed as Standard Webhooks say, to an address that is checked each time, never redirected."""
 
+import asyncio
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -45,14 +46,19 @@ async def tried(rules: AddressRules, wanted: NewWebhook, call: CallRow, at: int)
     never_log(wanted.url, wanted.secret)
     headers = {"content-type": "application/json", "user-agent": "ostler", "ostler-event": call.type}
     headers |= signing.headers(signing.key(wanted.secret), call.id, at, call.body)
-    async with checked_client(rules, field="url", most_bytes=_ANSWER_BYTES, seconds=SECONDS) as client:
-        try:
-            async with client.stream("POST", wanted.url, content=call.body, headers=headers) as answer:
-                return _outcome(answer)
-        except AddressRefused as error:  # the operator may allow it before the next try
-            return Outcome(reason=str(error)[:_LONGEST_REASON])
-        except (httpx.HTTPError, httpx.InvalidURL) as error:
-            return Outcome(reason=f"it cannot be reached ({type(error).__name__})")
+    try:
+        async with (
+            asyncio.timeout(SECONDS),  # httpx bounds each read, not all of them
+            checked_client(rules, field="url", most_bytes=_ANSWER_BYTES, seconds=SECONDS) as client,
+            client.stream("POST", wanted.url, content=call.body, headers=headers) as answer,
+        ):
+            return _outcome(answer)
+    except TimeoutError:
+        return Outcome(reason=f"it did not answer within {SECONDS:g} seconds")
+    except AddressRefused as error:  # the operator may allow it before the next try
+        return Outcome(reason=str(error)[:_LONGEST_REASON])
+    except (httpx.HTTPError, httpx.InvalidURL) as error:
+        return Outcome(reason=f"it cannot be reached ({type(error).__name__})")
 
 
 def _outcome(answer: "httpx.Response") -> Outcome:

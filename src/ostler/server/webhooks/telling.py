@@ -124,6 +124,9 @@ class Telling:
             except OstlerError as error:
                 log.warning("webhooks.store_away", reason=str(error))
                 wait = _AFTER_ERROR
+            except Exception as error:  # an edge: no error ends all webhooks
+                log.error("webhooks.failed", exc_info=error)
+                wait = _AFTER_ERROR
             try:
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
@@ -139,11 +142,21 @@ class Telling:
             return _LONGEST_WAIT if self._is_shared else None
         waits = [_LONGEST_WAIT]
         for row in rows:
-            await self._look_through(row)
-            waits.append(await self._make(row))
+            waits.append(await self._attended(row))
         if await self._store.logs.settled_position() < await self._store.logs.last_position():
             waits.append(_HELD_UP_SECONDS)  # somebody's transaction is not over; nobody tells us when it is
         return max(0.05, min(waits))
+
+    async def _attended(self, row: WebhookRow) -> float:
+        """The same for one webhook; what is wrong with it alone does not stop the others."""
+        try:
+            await self._look_through(row)
+            return await self._make(row)
+        except OstlerError:
+            raise
+        except Exception as error:  # an edge: whatever is wrong with one webhook
+            log.error("webhooks.webhook_failed", webhook=row.id, project=row.project, exc_info=error)
+            return _AFTER_ERROR
 
     # The log
 
