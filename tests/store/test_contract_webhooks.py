@@ -93,3 +93,36 @@ async def test_webhooks_are_of_one_project_and_go_with_their_calls(store: Store)
     assert not await store.webhooks.remove("other", "whk_a")
     assert await store.webhooks.remove("default", "whk_a")
     assert await store.webhooks.calls("whk_a", 9) == []
+
+
+async def test_a_call_that_was_delivered_and_is_made_again_holds_back_no_other_one(store: Store) -> None:
+    assert await store.webhooks.add(_webhook("a"), 9)
+    await store.webhooks.advance(_webhook("a"), 20, [_call(1), _call(2)], 0.0)
+    (call,) = await store.webhooks.claim("whk_a", 100.0, 130.0, 9)
+    await store.webhooks.settle(replace(call, state="delivered"), 101.0, None)
+    await store.webhooks.again(call)
+    assert [each.number for each in await store.webhooks.claim("whk_a", 102.0, 132.0, 9)] == [1, 2]
+
+
+async def test_a_change_of_the_body_leaves_alone_what_calls_have_shown_since(store: Store) -> None:
+    row = _webhook("a")
+    assert await store.webhooks.add(row, 9)
+    await store.webhooks.advance(row, 20, [_call(1)], 0.0)
+    (call,) = await store.webhooks.claim("whk_a", 100.0, 130.0, 9)
+    await store.webhooks.settle(replace(call, due=500.0, status=410, reason="gone"), 101.0, "gone")
+    assert await store.webhooks.change(replace(row, body=b"{1}"), with_state=False)
+    changed = await store.webhooks.find("default", "whk_a")
+    assert changed is not None
+    assert (changed.body, changed.stopped, changed.failing_since) == (b"{1}", "gone", 101.0)
+    assert await store.webhooks.change(changed, with_state=False, at_once=True)
+    assert await store.webhooks.next_due("whk_a") == 0.0
+    assert await store.webhooks.find("default", "whk_a") == replace(changed, failing_since=None)
+
+
+async def test_a_call_about_nothing_does_not_make_a_webhook_failing(store: Store) -> None:
+    assert await store.webhooks.add(_webhook("a"), 9)
+    await store.webhooks.advance(_webhook("a"), 20, [_call(1)], 0.0)
+    (call,) = await store.webhooks.claim("whk_a", 100.0, 130.0, 9)
+    await store.webhooks.settle(replace(call, state="failed", reason="its session was deleted"), None, None)
+    assert [each.failing_since for each in await store.webhooks.active()] == [None]
+    assert await store.webhooks.waiting("whk_a") == 0

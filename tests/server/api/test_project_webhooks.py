@@ -128,6 +128,7 @@ def test_an_address_that_is_gone_is_left_alone_until_somebody_lets_it_go_on(api:
         ({"events": []}, "invalid_request", "events"),
         ({"secret": "tea"}, "invalid_request", "secret"),
         ({"url": "ftp://example.com"}, "address_refused", "url"),
+        ({"url": "ssh://127.0.0.1/hook"}, "address_refused", "url"),
         ({"url": "http://169.254.169.254/latest"}, "address_refused", "url"),
         ({"session": "nobody"}, "session_not_found", None),
     ],
@@ -225,3 +226,17 @@ def test_a_webhook_that_cannot_be_read_does_not_stop_the_others(state_dir: Path)
         said(api, new_session(api), "Tea.")
         wait_until(lambda: len(receiver.heard) == 1, "the other one is told")
         wait_until(lambda: [each["state"] for each in calls(api, other)] == ["delivered"], "it was taken")
+
+
+def test_another_address_gets_what_waited_at_once_and_a_pause_says_nothing_of_failures(api: httpx.Client) -> None:
+    with receiving(503) as failing, receiving() as receiver:
+        webhook = create(api, failing, "turn.ended")
+        call = api.post(f"/webhooks/{webhook}/test").json()["id"]
+        wait_until(lambda: calls(api, webhook)[0].get("status") == 503, "it failed")
+        paused = api.patch(f"/webhooks/{webhook}", json={"paused": True}).json()
+        assert (paused["paused"], "failingSince" in paused) == (True, True)
+        moved = api.patch(f"/webhooks/{webhook}", json={"url": receiver.url}).json()
+        assert (moved["paused"], "failingSince" in moved) == (True, False)
+        api.patch(f"/webhooks/{webhook}", json={"paused": False})
+        wait_until(lambda: [name for name, _ in receiver.heard] == [call], "the other address is called")
+        api.delete(f"/webhooks/{webhook}")

@@ -185,6 +185,7 @@ def test_the_end_of_one_session_begins_another_one_and_never_itself_again(state_
         )
         made = api.post("/webhooks", json={"url": "trigger:review", "events": ["session.ended"]})
         assert made.status_code == 201, made.text
+        assert "secret" not in made.json(), "nothing checks it"
         task = api.post("/tasks", json={"prompt": "mock: say hi", "agent": {"type": "mock"}, "repo": {"mode": "none"}})
         first = until_state(api, "review", "started")
         assert first["session"] != task.json()["id"]
@@ -196,6 +197,13 @@ def test_the_end_of_one_session_begins_another_one_and_never_itself_again(state_
         again = api.post(f"/webhooks/{made.json()['id']}/deliveries/{_call_about(api, made.json()['id'])}/replay")
         assert again.status_code == 202
         wait_until(lambda: sum(each.get("duplicates", 0) for each in deliveries(api, "review")) == 1, "it is known")
+        deleted = _call_about(api, made.json()["id"])
+        assert api.delete(f"/sessions/{task.json()['id']}").status_code in {200, 202, 204}
+        wait_until(lambda: api.get(f"/sessions/{task.json()['id']}").status_code == 404, "the session is deleted")
+        api.post(f"/webhooks/{made.json()['id']}/deliveries/{deleted}/replay")
+        shown = f"/webhooks/{made.json()['id']}/deliveries/{deleted}"
+        wait_until(lambda: api.get(shown).json().get("reason") == "its session was deleted", "nobody knows its labels")
+        assert "failingSince" not in api.get(f"/webhooks/{made.json()['id']}").json()
         refused = api.patch(f"/webhooks/{made.json()['id']}", json={"events": ["turn.ended"]})
         assert_problem(refused, "invalid_request", field="events")
         assert_problem(

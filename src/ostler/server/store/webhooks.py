@@ -57,8 +57,12 @@ class Webhooks(Protocol):
         """There is one more; False if its project has as many as it may have."""
         ...
 
-    def change(self, row: WebhookRow) -> "asyncio.Future[bool]":
-        """It has this body, is stopped or goes on, from its position if that is later; False if there is none."""
+    def change(self, row: WebhookRow, *, with_state: bool = True, at_once: bool = False) -> "asyncio.Future[bool]":
+        """It has this body, is stopped or goes on, from its position if that is later; False if there is none.
+
+        Not `with_state` it is stopped and failing as before. With `at_once` it is not failing, and calls that wait are
+        due.
+        """
         ...
 
     def remove(self, project: str, webhook: str) -> "asyncio.Future[bool]":
@@ -82,12 +86,15 @@ class Webhooks(Protocol):
         """Have those calls to itself for a while that are due and the first of their chain, and count the try."""
         ...
 
-    def settle(self, call: CallRow, now: float, stopped: str | None) -> "asyncio.Future[None]":
-        """What became of a try, unless another server has the call since; `stopped` ends all calls of the webhook."""
+    def settle(self, call: CallRow, now: float | None, stopped: str | None) -> "asyncio.Future[None]":
+        """What became of a try, unless another server has the call since; `stopped` ends all calls of the webhook.
+
+        A failure counts from `now`; without it the webhook is not called failing.
+        """
         ...
 
     def again(self, call: CallRow) -> "asyncio.Future[None]":
-        """Make a call once more, from its first try."""
+        """Make a call once more, from its first try; one that was delivered holds back no other one."""
         ...
 
     def let_go(self) -> "asyncio.Future[None]":

@@ -35,6 +35,8 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     reason: str | None = None
     """None if the call was taken."""
     retry_after: float = 0.0
+    is_void: bool = False
+    """Nothing is to be called any more, which says nothing about the receiver."""
 
 
 async def tried(rules: AddressRules, wanted: NewWebhook, call: CallRow, at: int) -> Outcome:
@@ -76,7 +78,7 @@ def settled(call: CallRow, outcome: Outcome, now: float, spread: Callable[[], fl
     after = replace(call, status=outcome.status, reason=outcome.reason)
     if outcome.reason is None:
         return replace(after, state="delivered")
-    if call.tries > len(PAUSES) or outcome.status == GONE:
+    if call.tries > len(PAUSES) or outcome.status == GONE or outcome.is_void:
         return replace(after, state="failed")
     pause = max(PAUSES[call.tries - 1] * (1 + spread() / 10), outcome.retry_after)
     return replace(after, due=now + pause)

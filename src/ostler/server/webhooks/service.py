@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ostler.base import signing
 from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.clock import Clock
-from ostler.base.errors import InvalidRequest, SessionNotFound
+from ostler.base.errors import AddressRefused, InvalidRequest, SessionNotFound
 from ostler.base.errors.triggers import TriggerNotFound
 from ostler.base.errors.webhooks import TooManyWebhooks, WebhookCallNotFound, WebhookNotFound
 from ostler.base.ids import new_id
@@ -64,7 +64,8 @@ class Webhooks:
             if record is None:
                 raise SessionNotFound(session=wanted.session)
             body = replace(body, session=record.id)
-        made = None if wanted.secret is not None else signing.new_secret()
+        is_signed = wanted.secret is not None or wanted.url.startswith(TRIGGER)  # a trigger checks no signature
+        made = None if is_signed else signing.new_secret()
         row = WebhookRow(
             id=new_id("whk"),
             project=project,
@@ -79,20 +80,26 @@ class Webhooks:
 
     async def edit(self, project: str, webhook: str, wanted: EditWebhook) -> Webhook:
         """Change what is given; calls that wait go where the webhook leads then, and pauses leave out what happens."""
-        row = await self._row(project, webhook)
         changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
         paused = changes.pop("paused", None)
-        row = replace(
-            row, body=msgspec.json.encode(await self._checked(project, replace(body_of(row.body), **changes)))
-        )
+        if changes or paused is False:
+            await self._checked(project, replace(body_of((await self._row(project, webhook)).body), **changes))
+        position = await self._store.logs.settled_position()
+        before = await self._row(project, webhook)  # calls may have ended while the address was looked up
+        old = body_of(before.body)
+        body = replace(old, **changes)
+        made = None if body.secret is not None or body.url.startswith(TRIGGER) else signing.new_secret()
+        row = replace(before, body=msgspec.json.encode(replace(body, secret=made or body.secret)))
+        goes_on = paused is False and row.stopped is not None
         if paused:
             row = replace(row, stopped=row.stopped or PAUSED)
-        elif paused is not None and row.stopped is not None:
-            row = replace(row, stopped=None, failing_since=None, position=await self._store.logs.settled_position())
-        if not await self._rows.change(row):
+        elif goes_on:
+            row = replace(row, stopped=None, position=position)
+        at_once = goes_on or body.url != old.url
+        if not await self._rows.change(row, with_state=paused is not None, at_once=at_once):
             raise WebhookNotFound(id=webhook[:80])
         self.telling.begin()
-        return _shown(row)
+        return replace(await self.one(project, webhook), secret=made)
 
     async def remove(self, project: str, webhook: str) -> None:
         """Forget one with its calls."""
@@ -165,10 +172,18 @@ class Webhooks:
         if wanted.url.startswith(TRIGGER):
             return await self._checked_trigger(project, wanted)
         try:
+            self._must_be_http(wanted.url)
             await self._rules.checked(wanted.url, "url")
         except Unresolved:
             return wanted  # it is checked at each try
         return wanted
+
+    def _must_be_http(self, url: str) -> None:
+        """The rules of addresses take ssh too, for repositories."""
+        target = self._rules.target(url, "url")
+        if not url.lower().startswith(("http://", "https://")):
+            reason = "it must begin with http:// or https:// and name a host."
+            raise AddressRefused(address=target.host[:200], field="url", reason=reason, errors={"url": [reason]})
 
     async def _checked_trigger(self, project: str, wanted: NewWebhook) -> NewWebhook:
         """One that leads to a trigger: only of what happens once, or prompts would follow on prompts for ever."""

@@ -232,7 +232,9 @@ class Telling:
     async def _tried(self, row: WebhookRow, body: NewWebhook, call: CallRow) -> Outcome:
         if not body.url.startswith(TRIGGER):
             return await tried(self._rules, body, call, int(self._now()))
-        record = await self._store.find_session(row.project, call.session or "")
+        record = None if call.session is None else await self._store.find_session(row.project, call.session)
+        if record is None and call.session is not None:  # its labels say whether it comes from the trigger itself
+            return Outcome(reason="its session was deleted", is_void=True)
         labels = {} if record is None else record.labels
         try:
             await self._begin(
@@ -249,12 +251,12 @@ class Telling:
         now, stopped = self._now(), None
         if outcome.status == GONE:
             stopped = f"{outcome.reason}: it wants no more calls"
-        elif outcome.reason is not None and row.failing_since is not None:
+        elif outcome.reason is not None and row.failing_since is not None and not outcome.is_void:
             is_hopeless = now - row.failing_since > _GIVE_UP_SECONDS
             stopped = f"it took no call for five days; the last time {outcome.reason}" if is_hopeless else None
         if stopped is not None:
             log.warning("webhooks.disabled", webhook=row.id, project=row.project, reason=stopped)
-        await self._rows.settle(settled(call, outcome, now, self._spread), now, stopped)
+        await self._rows.settle(settled(call, outcome, now, self._spread), None if outcome.is_void else now, stopped)
 
 
 def is_wanted(patterns: Sequence[str], type_: str) -> bool:

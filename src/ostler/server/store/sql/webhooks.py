@@ -32,9 +32,9 @@ class SqlWebhooks:
         """Add a row."""
         return self._writes(lambda: _add(new, most))
 
-    def change(self, row: WebhookRow) -> "asyncio.Future[bool]":
+    def change(self, row: WebhookRow, *, with_state: bool = True, at_once: bool = False) -> "asyncio.Future[bool]":
         """Change a row."""
-        return self._writes(lambda: _change(row))
+        return self._writes(lambda: _change(row, with_state=with_state, at_once=at_once))
 
     def remove(self, project: str, webhook: str) -> "asyncio.Future[bool]":
         """Remove a row and its calls."""
@@ -54,7 +54,7 @@ class SqlWebhooks:
         """Take calls."""
         return self._writes(lambda: _claim(webhook, now, until, limit))
 
-    def settle(self, call: CallRow, now: float, stopped: str | None) -> "asyncio.Future[None]":
+    def settle(self, call: CallRow, now: float | None, stopped: str | None) -> "asyncio.Future[None]":
         """Change a call and how its webhook does."""
         return self._writes(lambda: _settle(call, now, stopped))
 
@@ -112,13 +112,20 @@ def _add(new: WebhookRow, most: int) -> Query[bool]:
     return True
 
 
-def _change(row: WebhookRow) -> Query[bool]:
+def _change(row: WebhookRow, *, with_state: bool, at_once: bool) -> Query[bool]:
     update = (
-        "UPDATE project_webhooks SET body = ?, stopped = ?, failing_since = ?, "
-        "position = CASE WHEN position < ? THEN ? ELSE position END WHERE id = ? AND project = ? RETURNING id"
+        "UPDATE project_webhooks SET body = ?, position = CASE WHEN position < ? THEN ? ELSE position END "
+        "WHERE id = ? AND project = ? RETURNING id"
     )
-    values = (row.body, row.stopped, row.failing_since, row.position, row.position, row.id, row.project)
-    return bool((yield from values_of(update, *values)))
+    if not (yield from values_of(update, row.body, row.position, row.position, row.id, row.project)):
+        return False
+    if with_state:
+        state = "UPDATE project_webhooks SET stopped = ?, failing_since = ? WHERE id = ?"
+        yield from rows_of(state, row.stopped, row.failing_since, row.id)
+    if at_once:
+        yield from rows_of("UPDATE project_webhooks SET failing_since = NULL WHERE id = ?", row.id)
+        yield from rows_of("UPDATE webhook_calls SET due = 0 WHERE webhook_id = ? AND state = 'waiting'", row.id)
+    return True
 
 
 def _remove(project: str, webhook: str) -> Query[bool]:
@@ -161,7 +168,7 @@ def _claim(webhook: str, now: float, until: float, limit: int) -> Query[list[Cal
     return taken
 
 
-def _settle(call: CallRow, now: float, stopped: str | None) -> Query[None]:
+def _settle(call: CallRow, now: float | None, stopped: str | None) -> Query[None]:
     update = (
         "UPDATE webhook_calls SET state = ?, due = ?, until = 0, status = ?, reason = ? "
         "WHERE id = ? AND tries = ? AND state = 'waiting' RETURNING id"
@@ -173,6 +180,8 @@ def _settle(call: CallRow, now: float, stopped: str | None) -> Query[None]:
         health = "UPDATE project_webhooks SET failing_since = NULL WHERE id = ? AND failing_since IS NOT NULL"
         yield from rows_of(health, call.webhook_id)
         return
+    if now is None:
+        return
     failing = "UPDATE project_webhooks SET failing_since = ? WHERE id = ? AND failing_since IS NULL"
     yield from rows_of(failing, now, call.webhook_id)
     if stopped is not None:
@@ -181,7 +190,10 @@ def _settle(call: CallRow, now: float, stopped: str | None) -> Query[None]:
 
 
 def _again(call: CallRow) -> Query[None]:
-    update = "UPDATE webhook_calls SET state = 'waiting', tries = 0, due = 0 WHERE id = ? AND until <= 0"
+    update = (
+        "UPDATE webhook_calls SET chain = CASE WHEN state = 'delivered' THEN NULL ELSE chain END, "
+        "state = 'waiting', tries = 0, due = 0 WHERE id = ? AND until <= 0"
+    )
     yield from rows_of(update, call.id)
 
 
