@@ -47,6 +47,8 @@ def test_a_template_is_run_with_its_own_prompt_or_another_one(ostler: Ostler, tm
     assert "Hello Ann3" in ran.stdout, ran.stderr
     other = ostler("run", "--empty", "--template", "cli@latest", "--input", "who=Ann", "mock: say Not that.")
     assert "Not that." in other.stdout
+    mistyped = ostler("run", "--empty", "--template", "cli", "--input", "who=Ann", "mocks")
+    assert (mistyped.returncode, "Did you mean 'mock'?" in mistyped.stderr) == (2, True), mistyped.stderr
     assert "inputs.nobody" in ostler("run", "--empty", "--template", "cli", "--input", "nobody=x").stderr
     assert "name it with --template" in ostler("run", "--empty", "--input", "who=Ann", "mock", "hi").stderr
     (tmp_path / "agent" / "template.toml").write_text('name = "silent"')

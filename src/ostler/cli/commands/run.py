@@ -5,6 +5,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from difflib import get_close_matches
 from typing import Any
 
 import click
@@ -33,6 +34,8 @@ from ostler.wire.events import TurnOutcome
 from ostler.wire.prompts import filled
 
 _EXIT: dict[TurnOutcome | None, int] = {"completed": 0, "failed": 1, "interrupted": INTERRUPTED, None: 1}
+_NEAR = 0.8
+"""Less is too little: `continue` is not `cline`."""
 
 
 @click.command(cls=ApiCommand)
@@ -113,12 +116,11 @@ def _agent_and_prompt(
         case ():
             raise click.UsageError("Missing argument '[AGENT] PROMPT'")
         case (word,):
-            known = {name for each in client.agents.list().items for name in (each.id, *each.aliases)}
-            if word in known and is_saved:
+            if not _is_agent(client, word):
+                return usual_agent(client), word
+            if is_saved:
                 return word, ""
-            if word in known:
-                raise click.UsageError("Missing argument 'PROMPT'")
-            return usual_agent(client), word
+            raise click.UsageError("Missing argument 'PROMPT'")
         case _:
             raise click.UsageError("A prompt of several words needs quotes")
 
@@ -130,7 +132,7 @@ def _of_template(
     match words:
         case (agent, prompt):
             return agent, prompt
-        case (word,) if word not in {name for each in client.agents.list().items for name in (each.id, *each.aliases)}:
+        case (word,) if not _is_agent(client, word):
             return "", word
         case () | (_,):
             if template.prompt is None and not is_saved:
@@ -138,6 +140,19 @@ def _of_template(
             return "".join(words), "" if is_saved else template.prompt or ""
         case _:
             raise click.UsageError("A prompt of several words needs quotes")
+
+
+def _is_agent(client: Client, word: str) -> bool:
+    """Whether one word names an agent; one that nearly does is more likely mistyped than a prompt."""
+    known = {name for each in client.agents.list().items for name in (each.id, *each.aliases)}
+    if word in known:
+        return True
+    near = get_close_matches(word, known, n=1, cutoff=_NEAR)
+    if near:
+        raise click.UsageError(
+            f"There is no agent '{word}'. Did you mean '{near[0]}'? A prompt of one word needs AGENT"
+        )
+    return False
 
 
 def _saved_text(client: Client, name: str, arguments: str) -> str:
