@@ -7,7 +7,7 @@ class NameTaken(OstlerError):
     """The name of a tenant or project is another's."""
 
     code, status, title = "name_taken", 409, "Name already used"
-    template = "There is or was a {what} '{name}' already. Choose another name."
+    template = "There {verb} a {what} '{name}' already. Choose another name."
 
 
 class LimitReached(OstlerError):

@@ -243,7 +243,7 @@ class Directory:
         """One more, with a project `default`."""
         new = TenantRow(name=check_name(name), created_at=self._clock.now())
         if name == DEFAULT or not await self._access.add_tenant(new):
-            raise NameTaken(what="tenant", name=name)
+            raise NameTaken(verb="is", what="tenant", name=name)
         await self._access.add_project(_new_project(name, DEFAULT, self._clock.now()))
         await self.refresh()
         return new
@@ -263,7 +263,7 @@ class Directory:
         """One more of a tenant."""
         new = _new_project(tenant, check_name(name), self._clock.now())
         if (tenant, name) == (DEFAULT, DEFAULT) or not await self._access.add_project(new):
-            raise NameTaken(what="project", name=name)
+            raise NameTaken(verb="is", what="project", name=name)
         await self.refresh()
         return new
 
