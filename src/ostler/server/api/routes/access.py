@@ -54,7 +54,8 @@ def list_tenants(services: Services, caller: Scope) -> TenantList:
 @post("/tenants", operation_id="tenants.create", tags=_TAGS, role="admin", reach="server")
 async def create_tenant(services: Services, data: NewTenant) -> Tenant:
     """Make a tenant, with a project `default`; not by the name of one that was removed, whose audit log stays."""
-    if (await services.sessions.store.audit.head(check_name(data.name))).number > 0:
+    is_there = data.name in {each.name for each in services.directory.tenants()}
+    if not is_there and (await services.sessions.store.audit.head(check_name(data.name))).number > 0:
         raise NameTaken(verb="was", what="tenant", name=data.name)
     made = await services.directory.add_tenant(data.name)
     return Tenant(name=made.name, created_at=made.created_at)
