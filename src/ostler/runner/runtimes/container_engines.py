@@ -26,6 +26,7 @@ WORK_SECONDS = 3600.0
 _ENGINES = ("docker", "podman")
 _ENGINE_VARIABLES = ("DOCKER_HOST", "CONTAINER_HOST")
 _LOOK_AGAIN_SECONDS = 30.0
+_NO_ANSWER = 124
 _CHUNK = 65536
 _MOST_OUTPUT = 65536
 _LAST_WORDS = 400
@@ -65,16 +66,25 @@ class Rules(msgspec.Struct, frozen=True, kw_only=True):
 class Engines:
     """Finds the engine and runs its commands; everything it needs on disk is in `folder`."""
 
-    def __init__(self, folder: Path, environ: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        environ: Mapping[str, str],
+        *,
+        answer_seconds: float = ANSWER_SECONDS,
+        look_again_seconds: float = _LOOK_AGAIN_SECONDS,
+    ) -> None:
         self._folder = folder
         self._environ = environ
+        self._answer_seconds = answer_seconds
+        self._look_again_seconds = look_again_seconds
         self._found: tuple[float, Engine | None] = (0.0, None)
 
     async def find(self) -> Engine | None:
         """The first engine that answers."""
         looked, found = self._found
-        if looked == 0.0 or time.monotonic() - looked > _LOOK_AGAIN_SECONDS:
-            found = await self._look()
+        if looked == 0.0 or time.monotonic() - looked > self._look_again_seconds:
+            found = await self._look(found)
             self._found = time.monotonic(), found
         return found
 
@@ -88,11 +98,14 @@ class Engines:
             )
         return found
 
-    async def _look(self) -> Engine | None:
+    async def _look(self, before: Engine | None) -> Engine | None:
+        """An engine that answered before and has no time now is busy, not away."""
         for name in _ENGINES:
             path = shutil.which(name, path=self._environ.get("PATH"))
             if path is not None:
-                code, output = await self.run((path, "info"), ANSWER_SECONDS)
+                code, output = await self.run((path, "info"), self._answer_seconds)
+                if code == _NO_ANSWER and before is not None and before.path == path:
+                    return before
                 if code == 0:
                     return Engine(path, "buildahVersion" in output)  # a program called docker may be podman
         return None
@@ -128,7 +141,7 @@ class Engines:
                     output = (output + chunk)[-_MOST_OUTPUT:]
                 await process.wait()
         except TimeoutError:
-            return 124, _no_answer(command, seconds)
+            return _NO_ANSWER, _no_answer(command, seconds)
         finally:
             await _end(process)
         return process.returncode or 0, output.decode(errors="replace").strip()
@@ -151,7 +164,7 @@ class Engines:
                 async with asyncio.timeout(seconds):
                     await process.wait()
             except TimeoutError:
-                return 124, _no_answer(command, seconds)
+                return _NO_ANSWER, _no_answer(command, seconds)
             finally:
                 await _end(process)
             output.seek(0)
