@@ -135,3 +135,19 @@ def test_its_calls_for_processes_work_and_so_does_its_terminal(
     assert "22 77" in seen["screen"]
     assert "/dev/pts/" in seen["screen"]
     assert seen["killed"]["status"] == "exited"
+
+
+def test_its_calls_for_configuration_keep_tools_and_skills_with_a_folder(
+    play: Play, server: RunningServer, tmp_path: Path
+) -> None:
+    folder = tmp_path / "project"
+    folder.mkdir()
+    seen = play("sandbox_agent_config.mjs", url=server.url, folder=str(folder))
+    assert seen["before"] == 404
+    assert seen["kept"] == [
+        {"type": "local", "command": "notes", "args": ["--second"], "env": {"A": "1"}},
+        {"type": "remote", "url": "http://127.0.0.1:9/mcp", "headers": {"x-a": "b"}},
+        {"sources": [{"type": "github", "source": "some/skills", "ref": "v1", "skills": ["tea"]}]},
+    ]
+    assert seen["names"] == ["far", "notes"]
+    assert (seen["gone"], seen["outside"]) == ([404, 404, 200], 403)

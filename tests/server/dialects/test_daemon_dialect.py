@@ -284,6 +284,14 @@ def test_an_agent_that_only_the_settings_know_promises_no_resume(tmp_path: Path)
         ({"agent": "mock", "agentMode": "dance"}, "invalid_request", "agentMode"),
         ({"agent": "mock", "token": "secret"}, "invalid_request", "token"),
         ({"agent": "mock", "skills": {"sources": [{}]}}, "invalid_request", "skills"),
+        (
+            {
+                "agent": "mock",
+                "mcp": {"x": {"type": "remote", "url": "http://x", "oauth": {}, "envHeaders": {"a": "B"}}},
+            },
+            "invalid_request",
+            "mcp",
+        ),
         ({"agent": "mock", "directory": "here"}, "unprocessable", "cwd"),
         ({"agent": "mock", "mcp": {"x": {"type": "local", "command": []}}}, "invalid_request", "mcp"),
         ({"agent": "mock", "mcp": {"x": {"type": "smoke"}}}, "invalid_request", "mcp"),

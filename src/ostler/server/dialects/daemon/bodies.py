@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
+from ostler.server.dialects.daemon.folder_config import SkillsConfig
 from ostler.wire.agents import Mode
 from ostler.wire.events import PermissionMode
 from ostler.wire.sessions import PermissionReply
@@ -14,7 +15,7 @@ _NotEmpty = Annotated[str, msgspec.Meta(extra_json_schema={"minLength": 1})]
 _ModeName = Annotated[str, msgspec.Meta(extra_json_schema={"enum": list(get_args(PermissionMode))})]
 
 
-class LocalMcp(Request, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="local"):
+class LocalMcp(Request, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="type", tag="local"):
     """An MCP server that the agent starts as a program."""
 
     command: _NotEmpty | Annotated[tuple[_NotEmpty, ...], msgspec.Meta(extra_json_schema={"minItems": 1})]
@@ -25,7 +26,7 @@ class LocalMcp(Request, frozen=True, kw_only=True, rename="camel", tag_field="ty
     timeout_ms: int | None = None
 
 
-class RemoteMcp(Request, frozen=True, kw_only=True, rename="camel", tag_field="type", tag="remote"):
+class RemoteMcp(Request, frozen=True, kw_only=True, omit_defaults=True, rename="camel", tag_field="type", tag="remote"):
     """An MCP server that the agent calls over HTTP."""
 
     url: str
@@ -53,7 +54,7 @@ class DaemonCreateSession(Request, frozen=True, kw_only=True):
     directory: AbsolutePath | None = None
     title: str | None = None
     mcp: Annotated[dict[str, LocalMcp | RemoteMcp], BY_SERVER] | None = None
-    skills: Any = None
+    skills: SkillsConfig | None = None
 
 
 class DaemonAttachment(Request, frozen=True, kw_only=True):

@@ -33,6 +33,8 @@ from ostler.wire.sessions import CreateSession, SendMessage
 _NAMES = frozenset({"claude", "codex", "opencode", "amp", "pi"})
 """How the daemon API's specification calls agents."""
 _DEFAULT_MODE = "build"
+_IN_FOLDER = ("sh", "-c", 'cd "$0" && exec "$@"')
+"""Before a folder and a command: no agent is asked for the folder of a tool server."""
 
 
 def agent_name(agent: Agent) -> str:
@@ -40,12 +42,13 @@ def agent_name(agent: Agent) -> str:
     return next((name for name in (agent.id, *agent.aliases) if name in _NAMES), agent.id)
 
 
-def create_session(key: str, wanted: DaemonCreateSession, agent: Agent) -> CreateSession:
-    """Our request for the daemon's."""
-    if wanted.skills:
-        raise _refused("skills", "are not supported; put them into the session's directory")
+def create_session(
+    key: str, wanted: DaemonCreateSession, agent: Agent, instructions: str | None = None
+) -> CreateSession:
+    """Our request for the daemon's; `instructions` are those of its skills."""
     return CreateSession(
         agent=agent.id,
+        instructions=instructions,
         key=key,
         title=wanted.title,
         model=wanted.model,
@@ -113,7 +116,7 @@ def _login(token: str | None, agent: Agent) -> dict[str, str]:
 
 
 def _mcp_server(name: str, server: LocalMcp | RemoteMcp) -> McpServer:
-    for field in ("cwd", "bearer_token_env_var", "env_headers", "oauth"):
+    for field in ("bearer_token_env_var", "env_headers", "oauth"):
         if getattr(server, field, None):
             raise _refused(f"mcp.{name}.{field}", "is not supported")
     if isinstance(server, RemoteMcp):
@@ -121,6 +124,7 @@ def _mcp_server(name: str, server: LocalMcp | RemoteMcp) -> McpServer:
     command, *args = (server.command,) if isinstance(server.command, str) else server.command or ("",)
     if not command:
         raise _refused(f"mcp.{name}.command", "is empty")
+    command, *args = (*_IN_FOLDER, server.cwd, command, *args) if server.cwd else (command, *args)
     return StdioMcpServer(command=command, args=(*args, *server.args), env=server.env or {})
 
 

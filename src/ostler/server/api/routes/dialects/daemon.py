@@ -36,7 +36,9 @@ from ostler.server.dialects.daemon.bodies import (
     DaemonSessionCreated,
     DaemonSessions,
 )
+from ostler.server.dialects.daemon.machine_files import MachineFiles
 from ostler.server.dialects.daemon.projection import DaemonStream, daemon_page
+from ostler.server.dialects.daemon.skills import skill_texts
 from ostler.server.dialects.following import Rendering
 from ostler.server.dialects.turns import PromptTurn
 from ostler.server.runners import agents as runner_agents
@@ -131,7 +133,7 @@ async def create_session(
 ) -> DaemonSessionCreated:
     """A new session under your own id; its agent is installed first if it is missing."""
     agent = await runner_agents.describe_agent(services.runners, find_agent(services, data.agent).id)
-    wanted = translation.create_session(session, data, agent)
+    wanted = translation.create_session(session, data, agent, await _instructions(services, data))
     if (error := await _installed(services, agent, data.agent_version)) is not None:
         return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
     if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
@@ -143,6 +145,15 @@ async def create_session(
         await services.sessions.delete(project, session)
         return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
     return DaemonSessionCreated(healthy=True, native_session_id=live.core.state.native_session_id)
+
+
+async def _instructions(services: Services, data: DaemonCreateSession) -> str | None:
+    """What the skills say, behind what every agent is told."""
+    if data.skills is None or not data.skills.sources:
+        return None
+    files = MachineFiles(services.runners.workspaces(services.runners.any()), None)
+    texts = await skill_texts(files, data.skills, data.directory)
+    return "\n\n".join(filter(None, (services.settings.default_instructions, texts)))
 
 
 async def _created(services: Services, project: str, wanted: CreateSession) -> LiveSession:
