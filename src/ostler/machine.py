@@ -121,6 +121,7 @@ def _installer(settings: Settings, environ: Mapping[str, str], search: list[str]
         search=search,
         platform=this_platform(),
         seconds=settings.install_timeout_seconds,
+        mirror=settings.release_mirror,
     )
 
 

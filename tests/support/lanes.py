@@ -59,6 +59,7 @@ PLACES: dict[str, str] = {
     "tests/runner/test_connection.py": "runner",
     "tests/runner/test_install.py": "runner",
     "tests/runner/test_install_local.py": "runner",
+    "tests/runner/test_install_releases.py": "runner",
     "tests/runner/test_process.py": "runner",
     "tests/runners": "cluster",
     "tests/runners/test_joining.py": "fast",

@@ -31,6 +31,10 @@ class Download(msgspec.Struct, frozen=True, kw_only=True):
     archive: Literal["none", "tar.gz", "zip"] = "none"
     program: str
     """The program's path inside the archive, with {platform}; it may be a pattern such as */bin/agent."""
+    version: str | None = None
+    """The version to install if none is wanted; absent for the newest."""
+    checksums: dict[str, str] = {}
+    """The SHA-256 of that version's files, by our name of the platform; they need no answer of the vendor."""
     checksum_url: str | None = None
     """Answers with the SHA-256, with {version} and {platform}: JSON by platform or file name, or lines of sha256sum."""
 

@@ -86,6 +86,10 @@ class Settings(IdentitySettings, frozen=True, kw_only=True, forbid_unknown_field
     ] = None
     auto_install: Annotated[bool, _about("Install an agent that is missing when a session first needs it.")] = True
     install_timeout_seconds: Annotated[Seconds, _about("Longest installation of an agent.")] = 900.0
+    release_mirror: Annotated[
+        Annotated[str, Meta(pattern=r"^https?://\S+$")] | None,
+        _about("Where the vendors' own binaries are fetched instead: an address with a folder for each vendor's host."),
+    ] = None
     share_credentials: Annotated[
         bool, _about("Hand agents the credentials found in the server's own variables and home folder.")
     ] = False

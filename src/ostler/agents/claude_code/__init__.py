@@ -60,7 +60,6 @@ class ClaudeCodeAdapter:
 
     info = INFO
     sources: tuple[Source, ...] = (
-        OnPath(program="claude"),
         Download(
             version_url=f"{_RELEASES}/latest",
             url=f"{_RELEASES}/{{version}}/{{platform}}/claude",
@@ -68,6 +67,7 @@ class ClaudeCodeAdapter:
             program="claude",
             checksum_url=f"{_RELEASES}/{{version}}/manifest.json",
         ),
+        OnPath(program="claude"),
         Npm(
             packages={"@anthropic-ai/claude-code-{platform}": VERSION},
             program="@anthropic-ai/claude-code-{platform}/claude",

@@ -49,7 +49,6 @@ INFO = Info(
 """Its models change often: what a running Codex tells replaces these."""
 
 SOURCES: tuple[Source, ...] = (
-    OnPath(program="codex"),
     Download(
         version_url="https://api.github.com/repos/openai/codex/releases/latest",
         url="https://github.com/openai/codex/releases/download/rust-v{version}/codex-{platform}.tar.gz",
@@ -62,7 +61,9 @@ SOURCES: tuple[Source, ...] = (
         },
         archive="tar.gz",
         program="codex-{platform}",
+        checksum_url="https://api.github.com/repos/openai/codex/releases/tags/rust-v{version}",
     ),
+    OnPath(program="codex"),
     Npm(
         packages={"@openai/codex": VERSION},
         program="@openai/codex-{platform}/vendor/*/bin/codex",

@@ -78,6 +78,7 @@ would download it anew for every session, 94 MB that keep a processor busy for e
 _OWN_PROVIDER_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # the list of the world's models is of no use then
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
 _PLATFORMS = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
+_ABOUT = "https://api.github.com/repos/anomalyco/opencode/releases"
 _RELEASES = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
 _STORED = ".local/share/opencode/auth.json"
 
@@ -87,21 +88,23 @@ class OpenCodeAdapter:
 
     info = INFO
     sources: tuple[Source, ...] = (
-        OnPath(program="opencode"),
         Download(
-            version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+            version_url=f"{_ABOUT}/latest",
             url=f"{_RELEASES}.tar.gz",
             platforms={name: name for name in _PLATFORMS if name.startswith("linux")},
             archive="tar.gz",
             program="opencode",
+            checksum_url=f"{_ABOUT}/tags/v{{version}}",
         ),
         Download(
-            version_url="https://api.github.com/repos/anomalyco/opencode/releases/latest",
+            version_url=f"{_ABOUT}/latest",
             url=f"{_RELEASES}.zip",
             platforms={name: name for name in _PLATFORMS if name.startswith("darwin")},
             archive="zip",
             program="opencode",
+            checksum_url=f"{_ABOUT}/tags/v{{version}}",
         ),
+        OnPath(program="opencode"),
         Npm(
             packages={"opencode-{platform}": VERSION},
             program="opencode-{platform}/bin/opencode",

@@ -1,7 +1,7 @@
 """Pi: launches `pi --mode rpc` with our extensions, which add permissions, questions, a plan mode and MCP to it."""
 
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import msgspec
 
@@ -19,7 +19,7 @@ from ostler.agents.adapter import (
     all_but,
 )
 from ostler.agents.pi.translator import EFFORTS, OUR_PROVIDER, PiTranslator
-from ostler.agents.sources import Npm, OnPath, Source
+from ostler.agents.sources import Download, Npm, OnPath, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Mode
 from ostler.wire.providers import Provider, ProviderType
@@ -58,6 +58,28 @@ INFO = Info(
     ),
 )
 _PACKAGE = "@earendil-works/pi-coding-agent"
+_ABOUT = "https://api.github.com/repos/earendil-works/pi/releases"
+_UNIX = {
+    "linux-x64": "80d78dd62d50049a006b981d994c61255bcc10e730b0c278d4ea0a755909764c",
+    "linux-arm64": "364b4a9f8491450b27a4857d4e3c780dbaf696790821c176a873e860cbbc3b89",
+    "darwin-x64": "01d8ee28d7114fec4f4eeedbb7561f790853040e9bfbdeebe79437ab66ea51f5",
+    "darwin-arm64": "4f8d288b78c9768d3a4ac6f61f06cd34394b82ac17d5b42d1e44a437add401b7",
+}
+_WINDOWS = {"windows-x64": "aab2ba67baf8ff97a52d05b62d88e9e65a840c6ea8fa1029a28d62d210d4e5fc"}
+"""SHA-256 of the release files of VERSION."""
+
+
+def _release(archive: Literal["tar.gz", "zip"], program: str, checksums: dict[str, str]) -> Download:
+    return Download(
+        version_url=f"{_ABOUT}/latest",
+        url=f"https://github.com/earendil-works/pi/releases/download/v{{version}}/pi-{{platform}}.{archive}",
+        platforms={name: name for name in checksums},
+        archive=archive,
+        program=program,
+        version=VERSION,
+        checksums=checksums,
+        checksum_url=f"{_ABOUT}/tags/v{{version}}",
+    )
 
 
 class PiAdapter:
@@ -65,10 +87,12 @@ class PiAdapter:
 
     info = INFO
     sources: tuple[Source, ...] = (
+        _release("tar.gz", "pi/pi", _UNIX),
+        _release("zip", "pi/pi.exe", _WINDOWS),
         OnPath(program="pi"),
         Npm(packages={_PACKAGE: VERSION}, program=f"{_PACKAGE}/dist/bundle/cli.js", needs_node="22.19.0"),
     )
-    """Its npm package; the last version for Node 20 is 0.74.2, which works as well."""
+    """Releases are linked with glibc. The last npm package for Node 20 is 0.74.2, which works as well."""
     credentials: tuple[Credential, ...] = tuple(
         Credential(name=name, env=(name,), check=check) for name, check in KEYS.items()
     )

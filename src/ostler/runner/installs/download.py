@@ -25,11 +25,14 @@ _LIMITS = UnpackLimits(total_bytes=2 * _MOST_BYTES)
 class Vendor:
     """One vendor's binary for one platform."""
 
-    def __init__(self, source: Download, platform: str, box: Toolbox, *, connect_seconds: float) -> None:
+    def __init__(
+        self, source: Download, platform: str, box: Toolbox, *, connect_seconds: float, mirror: str | None = None
+    ) -> None:
         self._source = source
         self._platform = source.platforms.get(platform)
         self._ours = platform
         self._box = box
+        self._mirror = mirror
         self._timeout = httpx.Timeout(_SILENT_SECONDS, connect=connect_seconds)
 
     def build(self, content: Path, version: str | None) -> tuple[str, Path]:
@@ -39,14 +42,14 @@ class Vendor:
         # proxies and certificates are taken from the environment, as every tool of the machine does
         with httpx.Client(timeout=self._timeout, follow_redirects=True, trust_env=True) as client:
             try:
-                version = version or self._newest(client)
+                version = version or self._source.version or self._newest(client)
                 file = self._fetch(client, version, content.with_name("download"))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
                 raise SourceFailed(_words(error)) from error
         return version, self._unpack(file, content)
 
     def _newest(self, client: httpx.Client) -> str:
-        text = self._small(client, self._source.version_url)
+        text = self._small(client, self._placed(self._source.version_url))
         version = re.sub(r"^\D*", "", _tag(text))
         if not re.fullmatch(r"\d[\w.+-]*", version):
             raise SourceFailed(f"{self._source.version_url} does not tell a version")
@@ -73,6 +76,8 @@ class Vendor:
         return file
 
     def _checksum(self, client: httpx.Client, version: str, url: str) -> str | None:
+        if version == self._source.version and (pinned := self._source.checksums.get(self._ours)) is not None:
+            return pinned
         if self._source.checksum_url is None:
             return None
         address = self._filled(self._source.checksum_url, version)
@@ -100,7 +105,11 @@ class Vendor:
         return digest.hexdigest()
 
     def _filled(self, template: str, version: str) -> str:
-        return template.format(version=version, platform=self._platform)
+        return self._placed(template.format(version=version, platform=self._platform))
+
+    def _placed(self, url: str) -> str:
+        """The address, below the mirror if there is one."""
+        return url if self._mirror is None else f"{self._mirror.rstrip('/')}/{url.partition('://')[2]}"
 
     def _unpack(self, file: Path, content: Path) -> Path:
         program = self._source.program.format(platform=self._platform)

@@ -48,7 +48,9 @@ class Finder:
                 return Installation(path=command[-1], command=command, version=source.version)
             case OnPath():
                 return self._command((source.program,))
-            case Download() | Npm() | Pypi():
+            case Download():
+                return self._installer.current(agent, downloaded=True) if self._installer else None
+            case Npm() | Pypi():
                 return self._installer.current(agent) if self._installer else None
             case _:
                 assert_never(source)

@@ -20,6 +20,7 @@ from ostler.runner.installs.toolbox import ChecksumWrong, Progress, SourceFailed
 Installable = Download | Npm | Pypi
 _VERSION = re.compile(r"[0-9A-Za-z][\w.+-]*")
 _NEWEST = "newest"
+_DOWNLOAD = "download"
 
 
 class Built(msgspec.Struct, frozen=True):
@@ -55,6 +56,7 @@ class Installer:
         platform: str,
         seconds: float = 900.0,
         connect_seconds: float = 5.0,
+        mirror: str | None = None,
     ) -> None:
         self._root = root
         self._environ = environ
@@ -62,15 +64,17 @@ class Installer:
         self._platform = platform
         self._seconds = seconds
         self._connect_seconds = connect_seconds
+        self._mirror = mirror
 
     def records(self, agent: str) -> list[Record]:
         """The versions of an agent that are installed, the current one first."""
         return self._versions(agent).records()
 
-    def current(self, agent: str) -> Installation | None:
-        """How to run the current version."""
+    def current(self, agent: str, *, downloaded: bool = False) -> Installation | None:
+        """How to run the current version, or the newest that is the vendor's own binary."""
         versions = self._versions(agent)
-        return next(map(versions.installation, versions.records()), None)
+        found = [each for each in versions.records() if not downloaded or each.source == _DOWNLOAD]
+        return next(map(versions.installation, found), None)
 
     def install(
         self,
@@ -121,7 +125,8 @@ class Installer:
                 from ostler.runner.installs.download import Vendor  # noqa: PLC0415 - its HTTP client would slow every start
 
                 box.progress("asking the vendor for its binary")
-                vendor = Vendor(source, self._platform, box, connect_seconds=self._connect_seconds)
+                seconds, mirror = self._connect_seconds, self._mirror
+                vendor = Vendor(source, self._platform, box, connect_seconds=seconds, mirror=mirror)
                 return Built(*vendor.build(content, version))
             case Npm():
                 packages = Packages(source, self._platform)
@@ -195,7 +200,7 @@ class Installer:
 def _pin(source: Installable) -> str:
     match source:
         case Download():
-            return _NEWEST
+            return source.version or _NEWEST
         case Npm():
             return next(iter(source.packages.values()))
         case Pypi():
@@ -207,7 +212,7 @@ def _pin(source: Installable) -> str:
 def _kind(source: Installable) -> str:
     match source:
         case Download():
-            return "download"
+            return _DOWNLOAD
         case Npm():
             return "npm"
         case Pypi():
