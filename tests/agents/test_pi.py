@@ -61,12 +61,19 @@ def told(case: str) -> list[tuple[str, str]]:
     """Every event of a recording as its type and a short form; deltas of one item in a row are one."""
     short: list[tuple[str, str]] = []
     for draft in Replay(RECORDINGS[case]).drafts:
+        if _is_own(draft):
+            continue
         kind, text = draft.type, _short(draft)
         if kind == "item.delta" and short and short[-1][0] == kind:
             short[-1] = (kind, short[-1][1] + text)
         elif kind != "usage.updated":
             short.append((kind, text))
     return short
+
+
+def _is_own(draft: Draft) -> bool:
+    data: Any = draft.data
+    return draft.type in {"item.started", "item.completed"} and data.item.kind == "status"
 
 
 def _short(draft: Draft) -> str:
@@ -111,6 +118,18 @@ def test_thoughts_and_text_are_one_message() -> None:
         ("item.completed", "message completed: Hm.Hello."),
         ("turn.ended", "completed"),
     ]
+
+
+def test_events_that_only_pi_has_are_moments_with_its_own_names_and_no_words() -> None:
+    drafts: list[Any] = [
+        draft.data
+        for draft in Replay(RECORDINGS["error_429"]).drafts
+        if _is_own(draft) and draft.type == "item.completed"
+    ]
+    names = [data.item.native_item_id for data in drafts]
+    assert [name for name in names if "retry" in name] == ["pi.auto_retry_start"] * 3 + ["pi.auto_retry_end"]
+    assert (names[0], names[1], names.count("pi.agent_end")) == ("pi.agent_start", "pi.turn_start", 4)
+    assert {data.item.content for data in drafts} == {()}
 
 
 def test_a_command_prints_while_it_runs_and_its_failure_is_seen() -> None:

@@ -12,7 +12,8 @@ from ostler.conformance.behaviours import BY_ID
 from ostler.conformance.suite import play
 from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import EVENTS, UnknownEvent
+from ostler.wire.events import EVENTS, ItemCompletedData, ItemStartedData, UnknownEvent
+from ostler.wire.items import Item
 from tests.conformance.replay import ReplayStage
 from tests.conformance.test_recorded import AGENTS, GRID
 from tests.support.recorded import Recording
@@ -79,3 +80,12 @@ def test_an_event_of_a_newer_server_is_an_unknown_item() -> None:
     assert shown["data"]["item"]["content"] == [
         {"type": "json", "json": {"type": "moon.landed", "data": {"crew": ["a", "b"]}}}
     ]
+
+
+@pytest.mark.parametrize("kind", ["item.started", "item.completed"])
+def test_an_event_that_only_an_agent_has_is_a_status_with_its_name(kind: str) -> None:
+    item = Item(item_id="itm_1_moment1", kind="status", status="completed", content=(), native_item_id="pi.turn_start")
+    about = {"event_id": "evt_1", "sequence": 7, "time": "2026-01-01T00:00:00Z", "session_id": "ses_1"}
+    data = ItemStartedData(item=item) if kind == "item.started" else ItemCompletedData(item=item)
+    event = EVENTS[kind](**about, source="agent", synthetic=False, data=data)  # type: ignore[arg-type]  # every kind of event has its own
+    assert told(event)["data"]["item"]["content"] == [{"type": "status", "label": "pi.turn_start"}]

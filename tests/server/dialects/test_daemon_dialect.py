@@ -165,6 +165,13 @@ def test_a_question_is_rejected(daemon: httpx.Client, body: dict[str, Any] | Non
     assert resolved["data"]["status"] == "rejected"
 
 
+def test_creating_a_session_tells_what_its_agent_calls_it(v1: httpx.Client) -> None:
+    session = f"my-{uuid4()}"
+    created = v1.post(f"/sessions/{session}", json={"agent": "mock"}).json()
+    listed = next(found for found in v1.get("/sessions").json()["sessions"] if found["sessionId"] == session)
+    assert created == {"healthy": True, "nativeSessionId": listed["nativeSessionId"]}
+
+
 def test_modes_have_id_name_and_description(daemon: httpx.Client) -> None:
     modes = daemon.get("/agents/mock/modes").json()["modes"]
     assert [set(mode) for mode in modes] == [{"id", "name", "description"}] * len(modes)
@@ -334,7 +341,8 @@ def test_an_agent_that_does_not_start_is_not_healthy_and_its_id_stays_free(tmp_p
         answer = daemon.post("/sessions/dead", json={"agent": "codex"}).json()
         assert (answer["healthy"], answer["error"]["type"]) == (False, "processExited")
         assert daemon.get("/sessions/dead/events").status_code == 404
-        assert daemon.post("/sessions/dead", json={"agent": "mock"}).json() == {"healthy": True}
+        again = daemon.post("/sessions/dead", json={"agent": "mock"}).json()
+        assert (again["healthy"], again["nativeSessionId"].startswith("mock-")) == (True, True)
 
 
 @pytest.mark.lane("server")

@@ -45,6 +45,7 @@ class PiTranslator:
         self.session_id: str | None = None
         self.turn = 0
         self.messages = 0
+        self.moments = 0
         self.message: Item | None = None
         """The assistant's message that is growing, once it has anything to show."""
         self.images: list[int] = []
@@ -281,15 +282,31 @@ def _ui(state: PiTranslator, frame: frames.UiRequest) -> Sequence[Output]:
 # The course of a turn
 
 
+def _own(state: PiTranslator, event: str) -> Draft:
+    """An event that only Pi has, by its name: nothing for people, who are told what it means."""
+    state.moments += 1
+    return say.closed(
+        Item(
+            item_id=f"itm_{state.start}_moment{state.moments}",
+            kind="status",
+            role="system",
+            status="completed",
+            content=(),
+            native_item_id=f"pi.{event}",
+        )
+    )
+
+
 def _agent_start(state: PiTranslator, _: frames.AgentStart) -> Sequence[Output]:
     state.stopped = state.probing = False
-    return ()
+    return (_own(state, "agent_start"),)
 
 
 def _agent_end(state: PiTranslator, frame: frames.AgentEnd) -> Sequence[Output]:
     state.stopped = True
     state.settles = frame.will_retry is not None
-    return () if state.settles else _probe(state)
+    told = _own(state, "agent_end")
+    return (told,) if state.settles else (told, *_probe(state))
 
 
 def _probe(state: PiTranslator) -> Sequence[Output]:
@@ -305,12 +322,17 @@ def _retry_start(state: PiTranslator, frame: frames.RetryStart) -> Sequence[Outp
     state.probing = False
     reason = provider_error(frame.error_message).message
     tries = f"try {frame.attempt} of {frame.max_attempts} in {frame.delay_ms / 1000:g} s"
-    return (say.notice(f"{reason} ({tries})", "retry"),)
+    return _own(state, "auto_retry_start"), say.notice(f"{reason} ({tries})", "retry")
+
+
+def _retry_end(state: PiTranslator, _: frames.RetryEnd) -> Sequence[Output]:
+    return (_own(state, "auto_retry_end"),)  # how it ended, the turn tells
 
 
 def _compaction_start(state: PiTranslator, frame: frames.CompactionStart) -> Sequence[Output]:
     state.probing = False
-    return (say.notice(f"Pi shortens its memory ({frame.reason}).", "compaction", "info"),)
+    notice = say.notice(f"Pi shortens its memory ({frame.reason}).", "compaction", "info")
+    return _own(state, "compaction_start"), notice
 
 
 def _compaction_end(state: PiTranslator, frame: frames.CompactionEnd) -> Sequence[Output]:
@@ -320,7 +342,8 @@ def _compaction_end(state: PiTranslator, frame: frames.CompactionEnd) -> Sequenc
         what = "did not shorten" if frame.aborted else "has shortened"
         notice = say.notice(f"Pi {what} its memory.", "compaction", "info")
     waits = state.working and state.stopped and not state.settles and not frame.will_retry
-    return (notice, *_probe(state)) if waits else (notice,)
+    told = _own(state, "compaction_end"), notice
+    return (*told, *_probe(state)) if waits else told
 
 
 def _named(_: PiTranslator, frame: frames.SessionInfoChanged) -> Sequence[Output]:
@@ -331,8 +354,17 @@ def _effort(_: PiTranslator, frame: frames.ThinkingLevelChanged) -> Sequence[Out
     return (Draft("session.info", SessionInfoData(variant=frame.level)),)
 
 
-def _extension_error(_: PiTranslator, frame: frames.ExtensionError) -> Sequence[Output]:
-    return (say.notice(f"An extension of Pi failed: {frame.error}", "extension", "error"),)
+def _extension_error(state: PiTranslator, frame: frames.ExtensionError) -> Sequence[Output]:
+    notice = say.notice(f"An extension of Pi failed: {frame.error}", "extension", "error")
+    return _own(state, "extension_error"), notice
+
+
+def _turn_start(state: PiTranslator, _: frames.TurnStart) -> Sequence[Output]:
+    return (_own(state, "turn_start"),)  # a model call is no turn of ours
+
+
+def _turn_end(state: PiTranslator, _: frames.TurnEnd) -> Sequence[Output]:
+    return (_own(state, "turn_end"),)
 
 
 def _nothing(_: PiTranslator, __: frames.Incoming) -> Sequence[Output]:
@@ -352,14 +384,14 @@ HANDLERS: dict[type[frames.Incoming], Callable[[PiTranslator, Any], Sequence[Out
     frames.AgentEnd: _agent_end,
     frames.AgentSettled: _settled,
     frames.RetryStart: _retry_start,
-    frames.RetryEnd: _nothing,  # how it ended, the turn tells
+    frames.RetryEnd: _retry_end,
     frames.CompactionStart: _compaction_start,
     frames.CompactionEnd: _compaction_end,
     frames.SessionInfoChanged: _named,
     frames.ThinkingLevelChanged: _effort,
     frames.ExtensionError: _extension_error,
-    frames.TurnStart: _nothing,  # a model call is no turn of ours
-    frames.TurnEnd: _nothing,
+    frames.TurnStart: _turn_start,
+    frames.TurnEnd: _turn_end,
     frames.QueueUpdate: _nothing,  # the queue is ours; Pi's holds only what was steered
     frames.EntryAppended: _nothing,  # Pi's session file
     frames.BashUpdate: _nothing,  # we never use Pi's own shell

@@ -47,6 +47,7 @@ EVENT_TYPES = frozenset(
     }
 )
 _MOST_BYTES = 8 * 2**20
+_STATUS = b'"kind":"status"'
 _decoder = msgspec.json.Decoder(dict[str, msgspec.Raw])
 _text = msgspec.json.Decoder(str)
 
@@ -65,6 +66,8 @@ def daemon_event(stored: StoredEvent, *, key: str, names: Mapping[str, str]) -> 
         fields["data"] = msgspec.Raw(msgspec.json.encode(data))
     elif kind == "session.started":
         fields["data"] = msgspec.Raw(_named(fields["data"], names))
+    elif kind in {"item.started", "item.completed"} and _STATUS in stored.body:
+        fields["data"] = msgspec.Raw(_labelled(fields["data"]))
     fields["session_id"] = msgspec.Raw(msgspec.json.encode(key))
     if stored.raw is not None:
         fields["raw"] = msgspec.Raw(stored.raw)
@@ -77,6 +80,15 @@ def _named(data: msgspec.Raw, names: Mapping[str, str]) -> bytes:
     if metadata.get("agent") in names:
         began["metadata"] = {**metadata, "agent": names[metadata["agent"]]}
     return msgspec.json.encode(began)
+
+
+def _labelled(data: msgspec.Raw) -> bytes:
+    """An event that only an agent has is a status without content in the log; here its name is the label."""
+    completed = msgspec.json.decode(data)
+    item = completed["item"]
+    if item["kind"] == "status" and not item.get("content") and item.get("native_item_id"):
+        item["content"] = [{"type": "status", "label": item["native_item_id"]}]
+    return msgspec.json.encode(completed)
 
 
 def _reworded(event: AnyEvent | UnknownEvent) -> tuple[str, Any]:

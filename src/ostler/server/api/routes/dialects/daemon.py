@@ -1,5 +1,6 @@
 """The universal daemon API, at /v1 and, as its first specification has it, without a prefix."""
 
+from time import monotonic
 from typing import Any
 
 import msgspec
@@ -52,6 +53,8 @@ from ostler.wire.sessions import CreateSession
 
 _TAGS = ["daemon"]
 _PAGE = 500
+_NAMED_SECONDS = 5.0
+"""A start is in the log as soon as the disk has it."""
 
 
 @get("/health", operation_id="daemon.health", tags=_TAGS, sync_to_thread=False, role="viewer", alias_of="system.health")
@@ -144,7 +147,15 @@ async def create_session(
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
         return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
-    return DaemonSessionCreated(healthy=True, native_session_id=live.core.state.native_session_id)
+    return DaemonSessionCreated(healthy=True, native_session_id=await _native_name(live.core))
+
+
+async def _native_name(session: SessionCore) -> str | None:
+    """What the agent calls the session: it says so when it has started, or with its first turn."""
+    deadline = monotonic() + _NAMED_SECONDS
+    while not session.state.starts and (left := deadline - monotonic()) > 0:
+        await session.tail.wait(session.tail.last, timeout=left)
+    return session.state.native_session_id
 
 
 async def _instructions(services: Services, data: DaemonCreateSession) -> str | None:
