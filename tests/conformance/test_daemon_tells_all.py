@@ -87,5 +87,5 @@ def test_an_event_that_only_an_agent_has_is_a_status_with_its_name(kind: str) ->
     item = Item(item_id="itm_1_moment1", kind="status", status="completed", content=(), native_item_id="pi.turn_start")
     about = {"event_id": "evt_1", "sequence": 7, "time": "2026-01-01T00:00:00Z", "session_id": "ses_1"}
     data = ItemStartedData(item=item) if kind == "item.started" else ItemCompletedData(item=item)
-    event = EVENTS[kind](**about, source="agent", synthetic=False, data=data)  # type: ignore[arg-type]  # every kind of event has its own
+    event = EVENTS[kind](**about, source="agent", synthetic=False, data=data)  # type: ignore[arg-type, call-arg]  # every kind of event has its own
     assert told(event)["data"]["item"]["content"] == [{"type": "status", "label": "pi.turn_start"}]

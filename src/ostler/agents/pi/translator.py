@@ -305,8 +305,8 @@ def _agent_start(state: PiTranslator, _: frames.AgentStart) -> Sequence[Output]:
 def _agent_end(state: PiTranslator, frame: frames.AgentEnd) -> Sequence[Output]:
     state.stopped = True
     state.settles = frame.will_retry is not None
-    told = _own(state, "agent_end")
-    return (told,) if state.settles else (told, *_probe(state))
+    moment = _own(state, "agent_end")
+    return (moment,) if state.settles else (moment, *_probe(state))
 
 
 def _probe(state: PiTranslator) -> Sequence[Output]:
@@ -342,8 +342,8 @@ def _compaction_end(state: PiTranslator, frame: frames.CompactionEnd) -> Sequenc
         what = "did not shorten" if frame.aborted else "has shortened"
         notice = say.notice(f"Pi {what} its memory.", "compaction", "info")
     waits = state.working and state.stopped and not state.settles and not frame.will_retry
-    told = _own(state, "compaction_end"), notice
-    return (*told, *_probe(state)) if waits else told
+    shown = _own(state, "compaction_end"), notice
+    return (*shown, *_probe(state)) if waits else shown
 
 
 def _named(_: PiTranslator, frame: frames.SessionInfoChanged) -> Sequence[Output]:

@@ -153,6 +153,9 @@ class _Api(Router):
         return self
 
 
+_DAEMON = (daemon, daemon_acp, daemon_config, daemon_fs, daemon_processes)
+
+
 def _litestar(services: Services | None) -> Litestar:
     groups = (
         agents,
@@ -188,11 +191,7 @@ def _litestar(services: Services | None) -> Litestar:
             _Api(path=API, route_handlers=[handler for group in groups for handler in group.HANDLERS]),
             *ai_sdk.ROOT_HANDLERS,
             *acp.HANDLERS,
-            *daemon.HANDLERS,
-            *daemon_acp.HANDLERS,
-            *daemon_config.HANDLERS,
-            *daemon_fs.HANDLERS,
-            *daemon_processes.HANDLERS,
+            *(handler for group in _DAEMON for handler in group.HANDLERS),
             *mcp.HANDLERS,
             *agui.HANDLERS,
             *workflow.HANDLERS,
