@@ -1,8 +1,9 @@
 import { readFileSync } from "node:fs";
 import { describe, expect, test } from "vitest";
 import type { Event } from "../src/api/types";
-import { Fold, TERMINAL_LIMIT } from "../src/state/fold";
+import { Fold } from "../src/state/fold";
 import type { Row, ToolRow } from "../src/state/rows";
+import { TERMINAL_LIMIT } from "../src/state/terminal";
 
 function recorded(name: string): Event[] {
   return JSON.parse(readFileSync(new URL(`./fixtures/${name}.json`, import.meta.url), "utf8")) as Event[];

@@ -58,6 +58,8 @@ export type EditPrompt = Schemas["EditPrompt"];
 export type SearchHit = Schemas["SearchHit"];
 export type SearchResults = Schemas["SearchResults"];
 export type Runner = Schemas["RunnerInfo"];
+export type Follower = Schemas["Follower"];
+export type FollowerList = Schemas["FollowerList"];
 export type RunnerList = Schemas["RunnerList"];
 export type RunnerToken = Schemas["RunnerTokenIssued"];
 

@@ -84,7 +84,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
           className={`btn btn-bare px-1.5 ${panelOpen ? "bg-hover" : ""}`}
           aria-label="Side panel"
           aria-pressed={panelOpen}
-          title="Changes, plan, details, events (p)"
+          title="Changes, files, plan, hosts, details, events (p)"
           onClick={onPanel}
         >
           <PanelRight size={16} />

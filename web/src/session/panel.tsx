@@ -13,10 +13,11 @@ import { Plan } from "./rows";
 import { useWorkspace } from "./workspace";
 
 const Inspector = lazy(() => import("./inspector"));
+const Hosts = lazy(() => import("./hosts"));
 const Files = lazy(() => import("./files"));
 const WorkspaceChanges = lazy(() => import("./changes"));
 
-export const TABS = ["changes", "files", "plan", "details", "events"] as const;
+export const TABS = ["changes", "files", "plan", "hosts", "details", "events"] as const;
 export type Tab = (typeof TABS)[number];
 
 export function Panel({ tab, onTab, onClose }: { tab: Tab; onTab(tab: Tab): void; onClose(): void }) {
@@ -76,6 +77,8 @@ function bodyOf(tab: Tab): ReactNode {
       return <Files />;
     case "plan":
       return <PlanTab />;
+    case "hosts":
+      return <Hosts />;
     case "details":
       return <Details />;
     case "events":

@@ -1,12 +1,11 @@
 // The reducer: folds events, in order, into rows and a summary. It reads no clock, no network and no page.
 import type { Event, EventOf, Item, Part } from "../api/types";
 import { countChanges, joinedDiff } from "./diff";
+import { afterFleet } from "./fleet";
 import { limitText } from "./limits";
 import { movedText, placementOf } from "./moves";
 import type { AskRow, Row, Summary, TerminalChunk, ToolRow, TurnRow } from "./rows";
-
-/** Terminal output kept for a row; of more, the end counts. */
-export const TERMINAL_LIMIT = 256 * 1024;
+import { appended } from "./terminal";
 
 export class Fold {
   /** Sequence of the last event that was folded. */
@@ -47,6 +46,8 @@ export class Fold {
       this.last = event.sequence;
       if (event.type !== "terminal.output") this.terminalRow = undefined;
       (HANDLERS[event.type] as ((fold: Fold, event: Event) => void) | undefined)?.(this, event);
+      const fleet = afterFleet(this.summary.fleet, event);
+      if (fleet !== this.summary.fleet) this.tell({ fleet });
     }
     if (this.newIds.length) {
       this.order = [...this.order, ...this.newIds];
@@ -451,24 +452,4 @@ function joined(content: readonly Part[], delta: Part): Part[] {
   if (last?.type === "tool_result" && delta.type === "tool_result")
     return [...before, { ...last, output: last.output + delta.output }];
   return [...content, delta];
-}
-
-function appended(chunks: TerminalChunk[], chunk: TerminalChunk): TerminalChunk[] {
-  const last = chunks.at(-1);
-  const next =
-    last?.stream === chunk.stream
-      ? [...chunks.slice(0, -1), { ...last, text: last.text + chunk.text }]
-      : [...chunks, chunk];
-  return trimmed(next);
-}
-
-function trimmed(chunks: TerminalChunk[]): TerminalChunk[] {
-  let over = chunks.reduce((size, chunk) => size + chunk.text.length, 0) - TERMINAL_LIMIT;
-  if (over < TERMINAL_LIMIT / 4) return chunks;
-  const kept = chunks.map((chunk) => {
-    const cut = Math.min(Math.max(over, 0), chunk.text.length);
-    over -= cut;
-    return { ...chunk, text: chunk.text.slice(cut) };
-  });
-  return kept.filter((chunk) => chunk.text);
 }

@@ -9,6 +9,7 @@ import type {
   SessionStatus,
   Usage,
 } from "../api/types";
+import type { Fleet } from "./fleet";
 
 interface Base {
   id: string;
@@ -137,6 +138,8 @@ export interface Summary {
   /** By currency, over all turns that were read. */
   cost: Record<string, number>;
   changes: ChangedFile[];
+  /** The followers and what they do, if there are any. */
+  fleet?: Fleet;
   ended: boolean;
   unparsed: number;
 }
