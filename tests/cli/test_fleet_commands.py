@@ -75,6 +75,20 @@ def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> 
     assert printed == [str(number) for number in range(1, 200_001)]
 
 
+def test_input_of_a_command_that_has_ended_is_not_given_to_the_next_one(two: Talk) -> None:
+    """An archive ends before its last bytes are read, and what was left of one made the next one unreadable."""
+    relay = f"/relay/{two.id}/lin-01"
+    two.api.post(f"{relay}/control", json={"type": "run", "run": "run_1", "command": ["true"]}).raise_for_status()
+    two.until_type("host.exited")
+    for content in (b"late", b""):
+        two.api.post(f"{relay}/stdin", params={"run": "run_1"}, content=content).raise_for_status()
+    two.api.post(f"{relay}/control", json={"type": "run", "run": "run_2", "command": ["cat"]}).raise_for_status()
+    for content in (b"mine", b""):
+        two.api.post(f"{relay}/stdin", params={"run": "run_2"}, content=content).raise_for_status()
+    two.until_type("host.exited")
+    assert [event["data"]["message"] for event in two.events if event["type"] == "host.log"] == ["mine"]
+
+
 def test_input_that_comes_before_its_command_waits_for_it(two: Talk) -> None:
     """Orders and input come on two connections, and either may be the faster one."""
     relay = f"/relay/{two.id}/lin-01"

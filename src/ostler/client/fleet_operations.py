@@ -30,12 +30,13 @@ def open_proxy(session: str) -> Call[SocksAccess]:
     return get("/connect/socks", msgspec.json.Decoder(SocksAccess).decode, sessionId=session)
 
 
-def send_input(session: str, host: str, data: bytes) -> Call[OrderTaken]:
-    """Hand input to what runs on a follower; nothing is the end of it."""
+def send_input(session: str, host: str, data: bytes, *, run: str | None = None) -> Call[OrderTaken]:
+    """Hand input to a run on a follower, or to what runs there now; nothing is the end of it."""
     return Call(
         method="POST",
         path=f"{API}/relay/{segment(session)}/{segment(host)}/stdin",
         decode=msgspec.json.Decoder(OrderTaken).decode,
+        params=(("run", run),) if run is not None else (),
         body=data,
         media_type="application/octet-stream",
     )

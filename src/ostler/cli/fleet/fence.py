@@ -157,8 +157,8 @@ class Fence:
         await self._client.followers.order(self._session.id, follower.name, SyncOrder(run=run))
         try:
             async for piece in archive.pieces():
-                await self._client.followers.input(self._session.id, follower.name, piece)
-            await self._client.followers.input(self._session.id, follower.name, b"")
+                await self._client.followers.input(self._session.id, follower.name, piece, run=run)
+            await self._client.followers.input(self._session.id, follower.name, b"", run=run)
             await self._unpacked(run, offset)
         except asyncio.CancelledError:  # its time is over
             kill = SignalOrder(run=run, signal="KILL")

@@ -136,9 +136,10 @@ class Follower:
     async def _feed(self) -> None:
         seconds = _ORDER_SECONDS
         async for words in self._stream("stdin"):
-            process = await self._reader(seconds)
+            run = words.get("run")
+            process = await (self._reader(seconds) if run is None else self._reader_of(run))
             if process is None or process.stdin is None:
-                seconds = 0.0  # it came too late, and so does what follows
+                seconds = 0.0 if run is None else seconds  # it came too late, and so does what follows
                 continue
             seconds = _ORDER_SECONDS
             with suppress(OSError):
@@ -156,6 +157,15 @@ class Follower:
                     await self._changed.wait_for(lambda: self._due)
             await self._changed.wait_for(lambda: not self._due or any(self._runs.values()))
             return next((each for each in self._runs.values() if each is not None), None)
+
+    async def _reader_of(self, run: str) -> asyncio.subprocess.Process | None:
+        """The command of a run; None if it has ended, or is never ordered."""
+        async with self._changed:
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_ORDER_SECONDS):
+                    await self._changed.wait_for(lambda: run in self._runs)
+            await self._changed.wait_for(lambda: run not in self._due or self._runs[run] is not None)
+            return self._runs.get(run)
 
     async def _note(self, run: str, process: asyncio.subprocess.Process | None) -> None:
         self._runs[run] = process

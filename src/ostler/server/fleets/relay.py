@@ -3,7 +3,8 @@
 import asyncio
 import base64
 from collections import deque
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -22,11 +23,12 @@ class _Message(msgspec.Struct):
 
 
 class Mailbox:
-    """Messages for one reader in order; who sends one hears when the reader has it."""
+    """Messages for one reader in order; who sends one hears when the reader has it. A newer reader replaces an older."""
 
     def __init__(self) -> None:
         self._messages: deque[_Message] = deque()
         self._news = asyncio.Event()
+        self._reader: MailStream | None = None
 
     async def send(self, frame: bytes, seconds: float) -> bool:
         """Whether the reader took it in time; one that it did not take is forgotten."""
@@ -45,51 +47,80 @@ class Mailbox:
                 self._messages.remove(message)
         return True
 
-    def post(self, frame: bytes) -> None:
-        """For a reader who is there soon, or never."""
-        if len(self._messages) < MOST_WAITING:
-            self._messages.append(_Message(frame, asyncio.get_running_loop().create_future()))
-            self._news.set()
+    def read_by(self, reader: "MailStream") -> None:
+        """Give what comes to this one, and end the stream of an earlier one."""
+        self._reader = reader
+        self._news.set()
 
-    async def next(self, heartbeat: float) -> bytes:
-        """The next message, or a comment if there is none for so long."""
-        try:
-            async with asyncio.timeout(heartbeat or None):
-                while not self._messages:
-                    self._news.clear()
-                    await self._news.wait()
-        except TimeoutError:
-            return b": still here\n\n"
-        message = self._messages.popleft()
+    async def next(self, reader: "MailStream", heartbeat: float) -> "_Message | None":
+        """The next message, which stays until it is taken; None when there is a newer reader.
+
+        Raises TimeoutError if there is none for so long.
+        """
+        async with asyncio.timeout(heartbeat or None):
+            while self._reader is reader and not self._messages:
+                self._news.clear()
+                await self._news.wait()
+        return self._messages[0] if self._reader is reader else None
+
+    def took(self, message: "_Message") -> None:
+        """The reader has it."""
+        if message in self._messages:
+            self._messages.remove(message)
         if not message.taken.done():
             message.taken.set_result(None)
-        return message.frame
 
 
 class MailStream:
     """What a follower reads: a first word, then its messages. Implements streams.outflow.Chunks."""
 
-    def __init__(self, mailbox: Mailbox, first: bytes, heartbeat: float) -> None:
+    def __init__(self, mailbox: Mailbox, first: bytes, heartbeat: float, is_over: Callable[[], bool]) -> None:
+        """`is_over` tells that there will be no more."""
         self._mailbox = mailbox
         self._first = first
         self._heartbeat = heartbeat
+        self._is_over = is_over
+        self._given: _Message | None = None
+        mailbox.read_by(self)
 
     async def next(self) -> bytes | None:
-        """The next bytes."""
+        """The next bytes; whoever asks for more has got those before."""
+        if self._given is not None:
+            self._mailbox.took(self._given)
+            self._given = None
         if self._first:
             first, self._first = self._first, b""
             return first
-        return await self._mailbox.next(self._heartbeat)
+        try:
+            self._given = await self._mailbox.next(self, self._heartbeat)
+        except TimeoutError:
+            return None if self._is_over() else b": still here\n\n"
+        return self._given.frame if self._given is not None else None
+
+
+class _Handshake:
+    """Followers that were asked, and what they said."""
+
+    def __init__(self, session: str, hosts: Iterable[str]) -> None:
+        self.session = session
+        self.acks: dict[str, HandshakeAck | None] = dict.fromkeys(hosts)
+        self.done = asyncio.Event()
+
+    def hear(self, ack: HandshakeAck) -> None:
+        """Note what one of them says."""
+        if ack.session_id == self.session and ack.host in self.acks:
+            self.acks[ack.host] = ack
+        if None not in self.acks.values():
+            self.done.set()
 
 
 class Relay:
-    """The mailboxes and the answers of all followers, by session and host."""
+    """The ways to all followers, by session and host; a mailbox is there as long as it has a reader or a sender."""
 
     def __init__(self) -> None:
-        self._control: dict[tuple[str, str], Mailbox] = {}
-        self._stdin: dict[tuple[str, str], Mailbox] = {}
-        self._acks: dict[tuple[str, str], HandshakeAck] = {}
-        self._acked = asyncio.Condition()
+        self._control: WeakValueDictionary[tuple[str, str], Mailbox] = WeakValueDictionary()
+        self._stdin: WeakValueDictionary[tuple[str, str], Mailbox] = WeakValueDictionary()
+        self._handshakes: list[_Handshake] = []
 
     def control(self, session: str, host: str) -> Mailbox:
         """The orders for a follower."""
@@ -99,45 +130,44 @@ class Relay:
         """The input for what runs on a follower."""
         return self._stdin.setdefault((session, host), Mailbox())
 
-    def forget(self, session: str) -> None:
-        """A session is over."""
-        for table in (self._control, self._stdin, self._acks):
-            for key in [key for key in table if key[0] == session]:
-                table.pop(key)
-
     async def order(self, session: str, host: str, order: ControlOrder) -> None:
         """Hand an order to a follower."""
         await self._send(self.control(session, host), session, host, frame(msgspec.json.encode(order)))
 
-    async def write(self, session: str, host: str, data: bytes) -> None:
-        """Hand input to what runs on a follower; nothing is the end of it."""
+    async def write(self, session: str, host: str, data: bytes, run: str | None) -> None:
+        """Hand input to a run on a follower, or to what runs there now; nothing is the end of it."""
         pieces = [data[start : start + PIECE_BYTES] for start in range(0, len(data), PIECE_BYTES)] or [b""]
+        to = {"run": run} if run is not None else {}
         for piece in pieces:
-            words = {"data": base64.b64encode(piece).decode(), "end": not piece}
+            words = {"data": base64.b64encode(piece).decode(), "end": not piece, **to}
             await self._send(self.stdin(session, host), session, host, frame(msgspec.json.encode(words)))
 
     async def _send(self, mailbox: Mailbox, session: str, host: str, sent: bytes) -> None:
         if not await mailbox.send(sent, TAKEN_SECONDS):
             raise FollowerAway(host=host, session=session)
 
-    async def ack(self, ack: HandshakeAck) -> None:
+    def ack(self, ack: HandshakeAck) -> None:
         """A follower says how it can be reached."""
-        async with self._acked:
-            self._acks[ack.session_id, ack.host] = ack
-            self._acked.notify_all()
+        for each in self._handshakes:
+            each.hear(ack)
 
     async def handshake(self, session: str, hosts: Iterable[str], seconds: float) -> HandshakeStatus:
         """Ask followers, and wait until all have answered or the time is over."""
-        wanted = tuple(dict.fromkeys(hosts))
-        for host in wanted:
-            self._acks.pop((session, host), None)
-            self.control(session, host).post(frame(b'{"type":"handshake"}'))
+        asked = _Handshake(session, hosts)
+        word = frame(b'{"type":"handshake"}')
+        asking = [asyncio.create_task(self.control(session, host).send(word, seconds)) for host in asked.acks]
+        self._handshakes.append(asked)
         try:
-            async with asyncio.timeout(seconds), self._acked:
-                await self._acked.wait_for(lambda: all((session, host) in self._acks for host in wanted))
+            async with asyncio.timeout(seconds):
+                await asked.done.wait()
         except TimeoutError:
             pass  # the answer says who is missing
-        return HandshakeStatus(statuses={host: _reached(self._acks.get((session, host))) for host in wanted})
+        finally:
+            self._handshakes.remove(asked)
+            for task in asking:
+                task.cancel()
+            await asyncio.gather(*asking, return_exceptions=True)
+        return HandshakeStatus(statuses={host: _reached(ack) for host, ack in asked.acks.items()})
 
 
 def frame(data: bytes) -> bytes:

@@ -13,7 +13,7 @@ from ostler.server.api.routes.fleets import first_seq
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
 from ostler.server.fleets.overlays import overlay_keys
-from ostler.server.fleets.relay import MailStream, frame
+from ostler.server.fleets.relay import Mailbox, MailStream, frame
 from ostler.server.sessions.log.fleet import FleetState, KnownHost, Taken
 from ostler.server.sessions.session import SessionCore
 from ostler.wire import fleets
@@ -64,7 +64,7 @@ async def handshake(services: Services, project: str, data: Handshake) -> Handsh
 async def handshake_ack(services: Services, project: str, data: HandshakeAck) -> OrderTaken:
     """What a follower says of how it can be reached."""
     live = await services.sessions.registry.live(project, data.session_id)
-    await services.relay.ack(msgspec.structs.replace(data, session_id=live.core.id))
+    services.relay.ack(msgspec.structs.replace(data, session_id=live.core.id))
     return OrderTaken(delivered=True)
 
 
@@ -140,10 +140,15 @@ class _Socket:
 async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
     """The orders for a follower as they come: `run`, `signal`, `close`, `handshake`; first `hello` with `lastSeq`."""
     live = await services.sessions.registry.live(project, session)
+    live.core.refuse_if_over("followers")
     taken = (live.core.shown.fleet or FleetState()).taken.get(host, Taken())
     hello = frame(msgspec.json.encode({"type": "hello", "lastSeq": taken.last}))
-    stream = MailStream(services.relay.control(live.core.id, host), hello, services.settings.heartbeat_seconds)
-    return EventStream(stream, None, services)
+    return _mail(services, live.core, services.relay.control(live.core.id, host), hello)
+
+
+def _mail(services: Services, session: SessionCore, mailbox: Mailbox, first: bytes) -> EventStream:
+    heartbeat = services.settings.heartbeat_seconds
+    return EventStream(MailStream(mailbox, first, heartbeat, lambda: session.state.ended), None, services)
 
 
 @get(
@@ -154,10 +159,10 @@ async def control(session: str, host: Host, services: Services, project: str) ->
     answers={"200": answer("Input: `data` in base64, and `end` after the last.", {SSE: "OrderTaken"})},
 )
 async def stdin(session: str, host: Host, services: Services, project: str) -> Response[Any]:
-    """The input for what runs on a follower."""
+    """The input for what runs on a follower, with the `run` that it is for if its sender named one."""
     live = await services.sessions.registry.live(project, session)
-    mailbox = services.relay.stdin(live.core.id, host)
-    return EventStream(MailStream(mailbox, b": input\n\n", services.settings.heartbeat_seconds), None, services)
+    live.core.refuse_if_over("followers")
+    return _mail(services, live.core, services.relay.stdin(live.core.id, host), b": input\n\n")
 
 
 @post(
@@ -185,12 +190,20 @@ async def order(session: str, host: Host, services: Services, project: str, data
     role="operator",
 )
 async def write(
-    session: str, host: Host, services: Services, project: str, request: Request[Any, Any, Any]
+    session: str,
+    host: Host,
+    services: Services,
+    project: str,
+    request: Request[Any, Any, Any],
+    run: Run | None = None,
 ) -> OrderTaken:
-    """Hand input, the body as it is, to what runs on a follower; an empty body is the end of it."""
+    """Hand input, the body as it is, to a run on a follower; an empty body is the end of it.
+
+    Without `run` it is for what runs there now, or begins next.
+    """
     live = await services.sessions.registry.live(project, session)
     live.core.refuse_if_over("input")
-    await services.relay.write(live.core.id, host, await request.body())
+    await services.relay.write(live.core.id, host, await request.body(), run)
     return OrderTaken(delivered=True)
 
 
