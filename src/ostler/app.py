@@ -43,6 +43,7 @@ from ostler.server.api.services import Counters, Services
 from ostler.server.audit.log import AuditLog
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.oidc import Oidc
+from ostler.server.auth.session_tokens import SessionTokens, kept_secret
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
 from ostler.server.fleets.followers import read_inventories
@@ -310,8 +311,7 @@ async def _services(
     shared = SharedLinks(runners, store.runner_keys, store.managed_runners, clock, peers)
     looks = PullRequestLooks(runners, settings.pull_request_look_seconds)
     opened.push_async_callback(looks.close)
-    retention = Retention(runners, Keep.reading(settings), clock)
-    opened.push_async_callback(retention.close)
+    opened.push_async_callback((retention := Retention(runners, Keep.reading(settings), clock)).close)
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads = Uploads(objects)
     snapshots = SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
@@ -341,6 +341,7 @@ async def _services(
         webhooks=hooks,
         engine=engine,
         directory=directory,
+        session_tokens=SessionTokens(await _session_secret(settings, peers), clock),
         people=_people(settings, directory, opened),
         audit=audit,
         quotas=quotas,
@@ -397,6 +398,13 @@ async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) 
     await directory.refresh()
     opened.push_async_callback(directory.close)
     return directory
+
+
+async def _session_secret(settings: Settings, peers: Peers | None) -> bytes:
+    """What tokens of sessions are signed with: the same for all servers of a database."""
+    if peers is not None:
+        return peers.secret.encode()
+    return await asyncio.to_thread(kept_secret, settings.state_dir / "session-tokens.key")
 
 
 async def _sessions(

@@ -26,7 +26,14 @@ DOORS = {
 """Operations without command and method of the Python SDK, and why; the TypeScript SDK has them too."""
 LOCAL = {"agents.conform", "agents.record", "audit.verify"}
 """Commands that work on this machine and ask no server."""
-CONVENIENCES = {"followers.input", "followers.order", "followers.proxy", "sessions.open", "events.stream-project"}
+CONVENIENCES = {
+    "followers.input",
+    "followers.order",
+    "followers.proxy",
+    "followers.token",
+    "sessions.open",
+    "events.stream-project",
+}
 """Methods of the SDK that are another way to call an operation: a handle by id, and a page as a stream."""
 
 

@@ -42,6 +42,7 @@ export const OPERATIONS = {
   "connect.handshake": "POST /api/v1/connect/handshake",
   "connect.keys": "POST /api/v1/connect/keys",
   "connect.socks": "GET /api/v1/connect/socks",
+  "connect.tokens": "POST /api/v1/connect/tokens",
   "daemon.fs-list": "GET /v1/fs/entries",
   "daemon.fs-mkdir": "POST /v1/fs/mkdir",
   "daemon.fs-move": "POST /v1/fs/move",

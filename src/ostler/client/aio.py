@@ -273,6 +273,7 @@ class AsyncFollowers(AsyncGroup):
     order = _verb(fleet_operations.send_order)
     input = _verb(fleet_operations.send_input)
     proxy = _verb(fleet_operations.open_proxy)
+    token = _verb(fleet_operations.session_token)
 
 
 class AsyncTemplates(AsyncGroup):

@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.client.calls import API, Call, get, post, segment
-from ostler.wire.connecting import ControlOrder, OrderTaken, SocksAccess
+from ostler.wire.connecting import AskToken, ControlOrder, OrderTaken, SessionToken, SocksAccess
 from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt
 
 
@@ -28,6 +28,12 @@ def ingest_events(session: str, events: Sequence[IngestedEvent | dict[str, Any]]
 def open_proxy(session: str) -> Call[SocksAccess]:
     """Where the proxy to the followers of a session is, and a password for it."""
     return get("/connect/socks", msgspec.json.Decoder(SocksAccess).decode, sessionId=session)
+
+
+def session_token(session: str, *, seconds: float = 86400.0) -> Call[SessionToken]:
+    """A token for the fleet of a session, which opens nothing else."""
+    decode = msgspec.json.Decoder(SessionToken).decode
+    return post("/connect/tokens", decode, AskToken(session_id=session, seconds=seconds))
 
 
 def send_input(session: str, host: str, data: bytes, *, run: str | None = None) -> Call[OrderTaken]:

@@ -24,7 +24,7 @@ from ostler.wire.agents import (
 )
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
-from ostler.wire.providers import ClientTool
+from ostler.wire.providers import ClientTool, McpServer
 from ostler.wire.search import SearchResults, Speaker
 from ostler.wire.sessions import (
     AskList,
@@ -270,6 +270,7 @@ def update_session(
     labels: Mapping[str, str] | None = None,
     pinned: bool | None = None,
     archived: bool | None = None,
+    mcp_servers: Mapping[str, McpServer] | None = None,
 ) -> Call[Session]:
     """Change how the agent works from the next turn on, and how the session is listed; what is not given stays."""
     body = UpdateSession(
@@ -281,6 +282,7 @@ def update_session(
         labels=None if labels is None else dict(labels),
         pinned=pinned,
         archived=archived,
+        mcp_servers=None if mcp_servers is None else dict(mcp_servers),
     )
     return patch(f"/sessions/{segment(session)}", _session, body)
 

@@ -273,6 +273,7 @@ class SyncFollowers(SyncGroup):
     order = _verb(fleet_operations.send_order)
     input = _verb(fleet_operations.send_input)
     proxy = _verb(fleet_operations.open_proxy)
+    token = _verb(fleet_operations.session_token)
 
 
 class SyncTemplates(SyncGroup):

@@ -10,6 +10,7 @@ from ostler.wire.struct import Answer, Body
 
 MOST_TARGETS = 16
 LONGEST_HANDSHAKE = 120.0
+LONGEST_TOKEN = 30 * 86400.0
 Target = Annotated[str, Meta(pattern=r"^[A-Za-z0-9.\[\]:-]{1,253}:[0-9]{1,5}$")]
 TargetName = Annotated[str, Meta(pattern=r"^[a-z0-9][a-z0-9-]{0,31}$")]
 RunName = Annotated[str, Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
@@ -115,7 +116,7 @@ class OrderTaken(Answer, frozen=True, kw_only=True):
 class RunStatus(Body, frozen=True, kw_only=True):
     """How a follower, or a run on it, stands."""
 
-    state: Literal["joined", "started", "exited"]
+    state: Literal["joined", "started", "exited", "left"]
     run: RunName | None = None
     code: Annotated[int, Meta(ge=-(2**31), le=2**32)] | None = None
     """Of a run that exited."""
@@ -125,6 +126,22 @@ class RunStatus(Body, frozen=True, kw_only=True):
     folder: Line | None = None
     """Of one that joins: where its copy of the files is, if a fence may write there."""
     ssh_user: Word | None = None
+
+
+class AskToken(Body, frozen=True, kw_only=True):
+    """A token for the fleet of a session."""
+
+    session_id: str
+    seconds: Annotated[float, Meta(ge=1, le=LONGEST_TOKEN)] = 86400.0
+    """How long it is good for."""
+
+
+class SessionToken(Answer, frozen=True, kw_only=True):
+    """What opens the fleet of one session and nothing else: followers, relay, proxy, and the session's own log."""
+
+    session_id: str
+    token: str
+    expires_at: str
 
 
 class SocksAccess(Answer, frozen=True, kw_only=True):

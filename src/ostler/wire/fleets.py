@@ -12,7 +12,7 @@ LEADER = "leader"
 """Who reports an event that names nobody."""
 MOST_HOSTS = 256
 """Followers of one session that are remembered."""
-MOST_ORIGINS = 64
+MOST_ORIGINS = MOST_HOSTS + 64
 """Who may report events of one session."""
 LONGEST_MESSAGE = 1_000_000
 _LARGEST_SEQ = 2**53

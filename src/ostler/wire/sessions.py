@@ -98,7 +98,7 @@ class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class UpdateSession(Body, frozen=True, kw_only=True):
-    """What can be changed later: the first four between two turns (the agent is started anew and keeps its memory)."""
+    """What can be changed later: how the agent works between two turns (it is started anew and keeps its memory)."""
 
     model: Choice | None = None
     variant: Choice | None = None
@@ -107,6 +107,8 @@ class UpdateSession(Body, frozen=True, kw_only=True):
     title: str | None = None
     labels: Labels | None = None
     pinned: bool | None = None
+    mcp_servers: McpServers | None = None
+    """All tools for the agent, by the server's name, from the next turn on."""
     archived: bool | None = None
     """Out of the way in lists of people; the next turn brings it back."""
 

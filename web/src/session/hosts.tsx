@@ -59,15 +59,16 @@ function NoHosts() {
 }
 
 function Fence({ fleet: { fence }, hosts }: { fleet: Fleet; hosts: FleetHost[] }) {
-  const equal = hosts.filter((host) => host.fence?.state === "consistent").length;
+  const here = hosts.filter((host) => !host.left);
+  const equal = here.filter((host) => host.fence?.state === "consistent").length;
   if (!fence && !equal) return <p className="px-1 text-dim">No fence yet: the copies may differ.</p>;
   return (
     <p className="flex flex-wrap gap-x-2 px-1" aria-label="Fence" role="status">
       {fence && !fence.endedAt ? (
         <span className="text-warn">Making the copies equal</span>
       ) : (
-        <span className={equal === hosts.length ? "text-ok" : "text-bad"}>
-          {equal} of {hosts.length} equal
+        <span className={equal === here.length ? "text-ok" : "text-bad"}>
+          {equal} of {here.length} equal
         </span>
       )}
       {fence && (
@@ -101,6 +102,7 @@ function HostCard({ host, run }: { host: FleetHost; run?: FleetRun }) {
         ))}
         <span className="flex-1" />
         {last && <Outcome run={last} />}
+        {host.left && <span className="text-2xs text-dim">left</span>}
         {host.seen && (
           <time className="text-2xs text-dim" dateTime={host.seen} title={moment(host.seen)}>
             heard {ago(host.seen, now)}

@@ -11,6 +11,8 @@ export interface FleetHost {
   os?: string;
   tags: readonly string[];
   seen?: string;
+  /** It follows no longer; what it did is still shown. */
+  left?: boolean;
   fence?: { state: string; tookMs?: number; message?: string; snapshot: string };
   output: TerminalChunk[];
 }
@@ -46,8 +48,13 @@ const CHANGES: Change = {
       os,
       tags: tags ?? [],
       seen: event.time,
+      left: false,
     }));
-    return { ...fleet, hosts: Object.fromEntries(hosts.map((host) => [host.name, host])) };
+    const gone = Object.values(fleet.hosts).map((host) => [host.name, { ...host, left: true }] as const);
+    return {
+      ...fleet,
+      hosts: { ...Object.fromEntries(gone), ...Object.fromEntries(hosts.map((host) => [host.name, host])) },
+    };
   },
   "fence.started": (fleet, { data, time }) => ({ ...fleet, fence: { snapshot: data.snapshot_id, at: time } }),
   "fence.result": (fleet, { data, time }) => {

@@ -14,7 +14,7 @@ import click
 import msgspec
 
 from ostler import __version__
-from ostler.cli.fleet.commands import followers, run_everywhere, sync_fence
+from ostler.cli.fleet.commands import fleet_tools, followers, run_everywhere, sync_fence
 from ostler.cli.root import INTERRUPTED
 from ostler.cli.trajectory import Trajectory
 from ostler.wire.own_agent import (
@@ -216,3 +216,4 @@ def _forget(session: str) -> None:
 command.add_command(followers, "followers")
 command.add_command(run_everywhere)
 command.add_command(sync_fence)
+command.add_command(fleet_tools)

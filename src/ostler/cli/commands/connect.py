@@ -6,8 +6,9 @@ from pathlib import Path
 
 import click
 
-from ostler.cli.api import ApiCommand, Noun, connect
+from ostler.cli.api import ApiCommand, Noun, connect, json_option
 from ostler.cli.fleet import copies, socks
+from ostler.cli.output import show
 from ostler.cli.root import Target
 
 
@@ -34,6 +35,20 @@ def dial(target: Target, address: str, session: str | None) -> None:
         with connect(target) as client:
             access = client.followers.proxy(str(session))
     socks.dial(access, address)
+
+
+@command.command("token", cls=ApiCommand)
+@click.argument("session")
+@click.option(
+    "--seconds", type=click.FloatRange(1), default=86400.0, show_default=True, help="How long it is good for."
+)
+@json_option
+@click.pass_obj
+def token(target: Target, session: str, seconds: float, as_json: bool) -> None:
+    """Make a token for the followers of SESSION, or for tools of its agent: it opens nothing else."""
+    with connect(target) as client:
+        made = client.followers.token(session, seconds=seconds)
+    show(made, as_json, lambda: made.token)
 
 
 @command.command("receive", hidden=True)

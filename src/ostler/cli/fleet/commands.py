@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
+from importlib import import_module
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -10,11 +11,9 @@ import click
 from ostler.cli.api import ApiCommand, Noun, connect_async, json_option
 from ostler.cli.commands.followers import list_
 from ostler.cli.fleet.fence import Fence, Fenced, FenceOptions
-from ostler.cli.fleet.leader import Ended, RunEverywhere, Show, chosen
+from ostler.cli.fleet.leader import Ended, RunEverywhere, Show, pick
 from ostler.cli.output import clean, json_line, table
 from ostler.cli.root import Target
-from ostler.client.aio import AsyncClient, AsyncSession
-from ostler.wire.fleets import Follower
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -85,22 +84,20 @@ async def _fence(
     target: Target, session: str, hosts: Sequence[str], tags: Sequence[str], options: FenceOptions
 ) -> list[Fenced]:
     async with connect_async(target) as client:
-        opened, found = await _chosen(client, session, hosts, tags)
+        opened, found = await pick(client, session, hosts, tags)
         return await Fence(client, opened, options).make(found)
 
 
-async def _chosen(
-    client: AsyncClient, session: str, hosts: Sequence[str], tags: Sequence[str]
-) -> tuple[AsyncSession, list[Follower]]:
-    opened = await client.sessions.open(session)
-    found = chosen((await client.followers.list()).items, opened.id, hosts, tags)
-    missing = sorted({*hosts} - {each.name for each in found})
-    if missing or not found:
-        what = f"no follower '{missing[0]}'" if missing else "no such follower"
-        raise click.ClickException(
-            f"Session '{session}' has {what}. Start one there: ostler follower {session} --name {(*missing, 'NAME')[0]}"
-        )
-    return opened, found
+@click.command("tools", cls=ApiCommand)
+@click.argument("session")
+@click.option("--folder", type=click.Path(exists=True, file_okay=False, path_type=Path), default=".", show_default=True)
+@click.pass_obj
+def fleet_tools(target: Target, session: str, folder: Path) -> None:
+    """Be an MCP server with which the agent of SESSION tests FOLDER on the followers, and does nothing else.
+
+    Its tools are list_followers, sync_fence and run_everywhere. `ostler connect token` makes a token for it.
+    """
+    import_module("ostler.cli.fleet.tools").serve(target, session, folder)
 
 
 @click.command("run-everywhere", cls=ApiCommand)
@@ -153,7 +150,7 @@ async def _run(
     show: Show,
 ) -> list[Ended]:
     async with connect_async(target) as client:
-        opened, found = await _chosen(client, session, hosts, tags)
+        opened, found = await pick(client, session, hosts, tags)
         names = [each.name for each in found]
         fail_fast, seconds = bounds
         return await RunEverywhere(client, opened, names, show).run(command, seconds=seconds, fail_fast=fail_fast)

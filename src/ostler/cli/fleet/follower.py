@@ -24,6 +24,7 @@ from ostler.client.calls import headers
 _PIECE = 128 * 1024
 _SILENCE = 90.0
 _GRACE_SECONDS = 3.0
+_LEAVE_SECONDS = 3.0
 _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _WAITING = 32
 _ORDER_SECONDS = 5.0
@@ -81,18 +82,37 @@ class Follower:
 
     async def run(self) -> None:
         """Follow until the leader closes it or the session is over."""
-        parts = [asyncio.create_task(part) for part in (self._listen(), self._feed(), self._work(), self._speak())]
+        speaking = asyncio.create_task(self._speak())
+        parts = [asyncio.create_task(part) for part in (self._listen(), self._feed(), self._work())]
         closed: asyncio.Task[Any] = asyncio.create_task(self._closed.wait())
         try:
-            await asyncio.wait([*parts, closed], return_when=asyncio.FIRST_COMPLETED)
-            for part in parts:
+            await asyncio.wait([*parts, speaking, closed], return_when=asyncio.FIRST_COMPLETED)
+            for part in (*parts, speaking):
                 if part.done() and not isinstance(part.exception(), SessionOver | None):
                     part.result()
         finally:
             for part in (*parts, closed):
                 part.cancel()
             await asyncio.gather(*parts, closed, return_exceptions=True)
+            await self._leave(speaking)
+            speaking.cancel()
+            await asyncio.gather(speaking, return_exceptions=True)
             await self._http.aclose()
+
+    async def _leave(self, speaking: "asyncio.Task[None]") -> None:
+        """Say what became of the runs that have not ended, and that this is a follower no longer; for a while."""
+        if self._seq is None or speaking.done():
+            return
+        with suppress(TimeoutError):
+            async with asyncio.timeout(_LEAVE_SECONDS):
+                for run in sorted(self._due):
+                    await self._say("status", msgspec.json.encode({"state": "exited", "code": -1, "run": run}))
+                await self._say("status", msgspec.json.encode({"state": "left"}))
+                joined: asyncio.Task[Any] = asyncio.create_task(self._reports.join())
+                try:
+                    await asyncio.wait({joined, speaking}, return_when=asyncio.FIRST_COMPLETED)
+                finally:
+                    joined.cancel()
 
     # What it hears
 
@@ -200,11 +220,9 @@ class Follower:
     async def _work(self) -> None:
         while True:
             order = await self._orders.get()
-            try:
-                code = await self._execute(order)
-            finally:
-                self._due.discard(order["run"])
-                await self._note(order["run"], None)
+            code = await self._execute(order)
+            self._due.discard(order["run"])
+            await self._note(order["run"], None)
             await self._say("status", msgspec.json.encode({"state": "exited", "code": code, "run": order["run"]}))
 
     async def _execute(self, order: dict[str, Any]) -> int:

@@ -5,6 +5,7 @@ from collections import defaultdict
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 
+import click
 import msgspec
 
 from ostler.base.ids import new_id
@@ -115,7 +116,22 @@ class RunEverywhere:
                 self._show(host, stream, rest)
 
 
-def chosen(followers: Sequence[Follower], session: str, hosts: Sequence[str], tags: Sequence[str]) -> list[Follower]:
+async def pick(
+    client: AsyncClient, session: str, hosts: Sequence[str], tags: Sequence[str]
+) -> tuple[AsyncSession, list[Follower]]:
+    """A session, and those of its followers that are named or have the tags; raises if there is none."""
+    opened = await client.sessions.open(session)
+    found = _chosen((await client.followers.list()).items, opened.id, hosts, tags)
+    missing = sorted({*hosts} - {each.name for each in found})
+    if missing or not found:
+        what = f"no follower '{missing[0]}'" if missing else "no such follower"
+        raise click.ClickException(
+            f"Session '{session}' has {what}. Start one there: ostler follower {session} --name {(*missing, 'NAME')[0]}"
+        )
+    return opened, found
+
+
+def _chosen(followers: Sequence[Follower], session: str, hosts: Sequence[str], tags: Sequence[str]) -> list[Follower]:
     """The followers of a session that are named, or have all of these tags."""
     mine = [each for each in followers if any(there.session_id == session for there in each.sessions)]
     if hosts:

@@ -14,7 +14,6 @@ from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 
 from ostler import __version__
-from ostler.base.settings import Settings
 from ostler.server.api import openapi, problems
 from ostler.server.api.edge.asgi import App
 from ostler.server.api.edge.audited import Audited
@@ -71,7 +70,6 @@ from ostler.server.api.ui import Ui
 from ostler.server.api.views import API
 from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
 from ostler.server.auth.certificates import ShownCertificates
-from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import NeededRole, Scope, attempt_of, authorise, scope_of
 
 
@@ -98,7 +96,15 @@ async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: B
         attempt.changes = role != "viewer" and bool(handler.opt.get("audited", True))
         if role != "anyone":  # to them the address may be a secret
             attempt.target = "/".join(map(str, connection.path_params.values()))
-    authorise(connection.scope, role, handler.opt.get("reach", "project"))
+    about = _session_named(connection) if handler.opt.get("for_session") else None
+    if handler.opt.get("checks_session"):  # the handler compares it
+        about = getattr(connection.scope.get("user"), "session", None)
+    authorise(connection.scope, role, handler.opt.get("reach", "project"), about)
+
+
+def _session_named(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
+    """In the path or the query."""
+    return str(connection.path_params.get("session") or connection.query_params.get("sessionId", ""))
 
 
 @functools.cache
@@ -120,17 +126,20 @@ def build_app(services: Services) -> App:
     posts = Idempotency(inner, services.sessions.store)
     link = RunnerLinkApp(services.links)
     secret = services.peers.secret if services.peers is not None else None
-    authentication = _authentication(services.settings, services.directory, services.people)
+    authentication = _authentication(services)
     door = Door(authentication, services.directory, services.quotas, services.settings, services.counters, secret)
     gate = Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
     return Audited(gate, services.audit)
 
 
-def _authentication(settings: Settings, directory: Directory, people: Authenticator | None) -> Authentication:
+def _authentication(services: Services) -> Authentication:
+    settings, directory = services.settings, services.directory
     token = settings.effective_token()
-    ways: list[Authenticator] = [directory] if token is None else [StaticToken(token), directory]
-    if people is not None:
-        ways.append(people)
+    ways: list[Authenticator] = [services.session_tokens, directory]
+    if token is not None:
+        ways.insert(0, StaticToken(token))
+    if services.people is not None:
+        ways.append(services.people)
     if settings.tls_client_claims is not None:
         ways.append(ShownCertificates(settings.tls_client_claims, directory))
     if settings.is_open():

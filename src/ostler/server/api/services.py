@@ -9,6 +9,7 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.audit.log import AuditLog
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.oidc import Oidc
+from ostler.server.auth.session_tokens import SessionTokens
 from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
@@ -54,6 +55,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     webhooks: Webhooks
     engine: Engine
     directory: Directory
+    session_tokens: SessionTokens
     people: Oidc | None = None
     """Those who come with tokens of an OpenID provider."""
     audit: AuditLog

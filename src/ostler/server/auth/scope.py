@@ -28,6 +28,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     reach: Reach = "project"
     also: tuple["Scope", ...] = ()
     """What else the same actor may do, in other projects."""
+    session: str | None = None
+    """The only session that the credential is for; None for all of the project."""
     expires_at: float | None = None
     """When the credential ends, in seconds since 1970, if that is not known to the directory."""
 
@@ -118,8 +120,11 @@ def refusal_of(connection: Any) -> OstlerError | None:
     return refusal
 
 
-def authorise(connection: Any, needed: NeededRole, reach: Reach = "project") -> None:
-    """Raise unless the client may call what needs this role with this reach."""
+def authorise(connection: Any, needed: NeededRole, reach: Reach = "project", about: str | None = None) -> None:
+    """Raise unless the client may call what needs this role with this reach.
+
+    `about` is the session that is asked about, where a credential of one session may ask.
+    """
     if needed == "anyone":
         return
     if (refusal := refusal_of(connection)) is not None:
@@ -127,6 +132,8 @@ def authorise(connection: Any, needed: NeededRole, reach: Reach = "project") -> 
     scope: Scope | None = connection.get("user")
     if scope is None:
         raise Unauthorized(reason="This request comes without a credential.")
+    if scope.session is not None and scope.session != about:
+        raise Forbidden(actor=scope.actor, role="for the fleet of that session alone", needed="a key of the project")
     if needed not in scope.roles:
         raise Forbidden(actor=scope.actor, role=scope.role, needed=needed)
     if _REACHES.index(scope.reach) < _REACHES.index(reach):

@@ -38,8 +38,10 @@ def read_inventories(files: tuple[str, ...]) -> tuple[InventoryHost, ...]:
     return tuple(found.values())
 
 
-async def list_followers(sessions: Sessions, project: str, configured: tuple[InventoryHost, ...]) -> FollowerList:
-    """Those of sessions that are not over, and those that are configured, by name."""
+async def list_followers(
+    sessions: Sessions, project: str, configured: tuple[InventoryHost, ...], only: str | None = None
+) -> FollowerList:
+    """Those of sessions that are not over, or of one alone, and those that are configured, by name."""
     seen: dict[str, list[_Seen]] = {host.name: [] for host in configured}
     page = 1
     while True:
@@ -47,6 +49,8 @@ async def list_followers(sessions: Sessions, project: str, configured: tuple[Inv
             SessionFilter(project=project, page=page, per_page=_PAGE, statuses=_ACTIVE)
         )
         for record in records:
+            if only not in {None, record.id}:
+                continue
             state, _, _ = sessions.registry.state_of(record)
             for host in state.fleet.hosts if state.fleet is not None else ():
                 seen.setdefault(host.name, []).append(_Seen(host, _session(record.id, state.title, host)))

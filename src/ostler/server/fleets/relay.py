@@ -23,7 +23,7 @@ class _Message(msgspec.Struct):
 
 
 class Mailbox:
-    """Messages for one reader in order; who sends one hears when the reader has it. A newer reader replaces an older."""
+    """Messages for one reader in order, the newest one; who sends a message hears when the reader has it."""
 
     def __init__(self) -> None:
         self._messages: deque[_Message] = deque()

@@ -76,7 +76,11 @@ class Sessions:
         check_labels(wanted.labels)
         live = await self.registry.live(project, id_or_key)
         change = SessionChange(
-            model=wanted.model, variant=wanted.variant, mode=wanted.mode, permission_mode=wanted.permission_mode
+            model=wanted.model,
+            variant=wanted.variant,
+            mode=wanted.mode,
+            permission_mode=wanted.permission_mode,
+            mcp_servers=wanted.mcp_servers,
         )
         if change != SessionChange():
             await self.configure(live, change)

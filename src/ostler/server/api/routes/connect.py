@@ -6,12 +6,13 @@ import msgspec
 from litestar import Request, Response, WebSocket, get, post, websocket
 from litestar.params import Parameter, QueryParameter
 
-from ostler.base.errors import InvalidRequest
+from ostler.base.errors import Forbidden, InvalidRequest
 from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
 from ostler.server.api.routes.fleets import first_seq
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
+from ostler.server.auth.scope import Scope
 from ostler.server.fleets.overlays import overlay_keys
 from ostler.server.fleets.relay import Mailbox, MailStream, frame
 from ostler.server.sessions.log.fleet import FleetState, KnownHost, Taken
@@ -19,6 +20,7 @@ from ostler.server.sessions.session import SessionCore
 from ostler.wire import fleets
 from ostler.wire.connecting import (
     AskKeys,
+    AskToken,
     ControlOrder,
     Handshake,
     HandshakeAck,
@@ -27,6 +29,7 @@ from ostler.wire.connecting import (
     OverlayKeys,
     Register,
     RunStatus,
+    SessionToken,
     SocksAccess,
 )
 from ostler.wire.fleets import LONGEST_MESSAGE, IngestReceipt
@@ -53,22 +56,53 @@ async def keys(services: Services, data: AskKeys) -> OverlayKeys:
     return await overlay_keys(services.settings, data)
 
 
-@post("/connect/handshake", operation_id="connect.handshake", tags=_TAGS, status_code=200, role="operator")
-async def handshake(services: Services, project: str, data: Handshake) -> HandshakeStatus:
-    """Ask followers how they can be reached, and wait for their answers."""
+@post("/connect/tokens", operation_id="connect.tokens", tags=_TAGS, status_code=200, role="operator")
+async def tokens(services: Services, caller: Scope, project: str, data: AskToken) -> SessionToken:
+    """A token for the followers of one session, or for tools of its agent: it opens nothing of another session."""
     live = await services.sessions.registry.live(project, data.session_id)
+    live.core.refuse_if_over("tokens")
+    token, until = services.session_tokens.issue(caller, live.core.id, data.seconds)
+    return SessionToken(session_id=live.core.id, token=token, expires_at=until)
+
+
+def _own(caller: Scope, named: str) -> str:
+    """The session that a body names; raises if the credential is for another one."""
+    if caller.session not in {None, named}:
+        raise Forbidden(actor=caller.actor, role="for the fleet of that session alone", needed="a key of the project")
+    return named
+
+
+@post(
+    "/connect/handshake",
+    operation_id="connect.handshake",
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    checks_session=True,
+)
+async def handshake(services: Services, caller: Scope, project: str, data: Handshake) -> HandshakeStatus:
+    """Ask followers how they can be reached, and wait for their answers."""
+    live = await services.sessions.registry.live(project, _own(caller, data.session_id))
     return await services.relay.handshake(live.core.id, data.hosts, data.timeout_sec)
 
 
-@post("/connect/handshake/ack", operation_id="connect.ack", audited=False, tags=_TAGS, status_code=200, role="operator")
-async def handshake_ack(services: Services, project: str, data: HandshakeAck) -> OrderTaken:
+@post(
+    "/connect/handshake/ack",
+    operation_id="connect.ack",
+    audited=False,
+    tags=_TAGS,
+    status_code=200,
+    role="operator",
+    checks_session=True,
+)
+async def handshake_ack(services: Services, caller: Scope, project: str, data: HandshakeAck) -> OrderTaken:
     """What a follower says of how it can be reached."""
-    live = await services.sessions.registry.live(project, data.session_id)
+    live = await services.sessions.registry.live(project, _own(caller, data.session_id))
     services.relay.ack(msgspec.structs.replace(data, session_id=live.core.id))
     return OrderTaken(delivered=True)
 
 
-@get("/connect/socks", operation_id="connect.socks", tags=_TAGS, role="operator")
+@get("/connect/socks", operation_id="connect.socks", tags=_TAGS, role="operator", for_session=True)
 async def socks(
     services: Services, project: str, session_id: SessionId, request: Request[Any, Any, Any]
 ) -> SocksAccess:
@@ -81,7 +115,7 @@ async def socks(
     return access
 
 
-@websocket("/connect/socks/register", role="operator")
+@websocket("/connect/socks/register", role="operator", for_session=True)
 async def register(
     socket: WebSocket[Any, Any, Any],
     services: Services,
@@ -135,6 +169,7 @@ class _Socket:
     operation_id="relay.control",
     tags=_TAGS,
     role="operator",
+    for_session=True,
     answers={"200": answer("Orders for the follower.", {SSE: "ControlOrder"})},
 )
 async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
@@ -156,6 +191,7 @@ def _mail(services: Services, session: SessionCore, mailbox: Mailbox, first: byt
     operation_id="relay.stdin",
     tags=_TAGS,
     role="operator",
+    for_session=True,
     answers={"200": answer("Input: `data` in base64, and `end` after the last.", {SSE: "OrderTaken"})},
 )
 async def stdin(session: str, host: Host, services: Services, project: str) -> Response[Any]:
@@ -171,6 +207,7 @@ async def stdin(session: str, host: Host, services: Services, project: str) -> R
     tags=_TAGS,
     status_code=200,
     role="operator",
+    for_session=True,
     body="ControlOrder",
 )
 async def order(session: str, host: Host, services: Services, project: str, data: ControlOrder) -> OrderTaken:
@@ -188,6 +225,7 @@ async def order(session: str, host: Host, services: Services, project: str, data
     tags=_TAGS,
     status_code=200,
     role="operator",
+    for_session=True,
 )
 async def write(
     session: str,
@@ -214,6 +252,7 @@ async def write(
     tags=_TAGS,
     status_code=200,
     role="operator",
+    for_session=True,
     request_headers=[_SEQUENCE],
     limits={"stream": {"enum": ["stdout", "stderr"]}},
 )
@@ -244,21 +283,24 @@ async def output(
     tags=_TAGS,
     status_code=200,
     role="operator",
+    for_session=True,
     request_headers=[_SEQUENCE],
 )
 async def status(
     session: str, host: Host, services: Services, project: str, request: Request[Any, Any, Any], data: RunStatus
 ) -> IngestReceipt:
-    """How a run on a follower stands: an event of the session. One that `joined` is a follower since."""
+    """How a run on a follower stands: an event of the session. One is a follower from `joined` to `left`."""
     live = await services.sessions.registry.live(project, session)
     seq = first_seq(request)
     return await services.ingest.take(live, lambda: (_reported(live.core, host, data, seq),))
 
 
 def _reported(session: SessionCore, host: str, data: RunStatus, seq: int | None) -> fleets.IngestedEvent:
+    known = (session.state.fleet or FleetState()).hosts
+    others = tuple(_known(each) for each in known if each.name != host)
+    if data.state == "left":
+        return fleets.ReportFollowers(hosts=others, seq=seq, origin=host)
     if data.state == "joined":
-        known = (session.state.fleet or FleetState()).hosts
-        others = [_known(each) for each in known if each.name != host]
         mine = fleets.ReportedHost(
             name=host, os=data.os or "unknown", tags=data.tags, folder=data.folder, ssh_user=data.ssh_user
         )
@@ -276,6 +318,7 @@ def _known(host: KnownHost) -> fleets.ReportedHost:
 
 HANDLERS = (
     keys,
+    tokens,
     handshake,
     handshake_ack,
     socks,

@@ -84,6 +84,7 @@ def turn_stream(
     operation_id="events.list",
     tags=_TAGS,
     role="viewer",
+    for_session=True,
     answers={"200": PAGE_OR_STREAM},
     request_headers=[LAST_EVENT_ID],
 )
@@ -145,6 +146,7 @@ def _page(
     operation_id="events.stream",
     tags=_TAGS,
     role="viewer",
+    for_session=True,
     answers={"200": answer("A stream of events that stays open.", {SSE: "Event"})},
     request_headers=[LAST_EVENT_ID],
 )

@@ -9,6 +9,7 @@ from ostler.base.errors import InvalidRequest, UnsupportedMedia
 from ostler.server.api.accept import JSON
 from ostler.server.api.requests import respelled
 from ostler.server.api.services import Services
+from ostler.server.auth.scope import Scope
 from ostler.server.fleets.followers import list_followers
 from ostler.server.fleets.ingest import read_events, refused
 from ostler.wire.fleets import FollowerList, IngestedEvent, IngestReceipt
@@ -17,10 +18,14 @@ NDJSON = "application/x-ndjson"
 _LARGEST = 2**53
 
 
-@get("/followers", operation_id="followers.list", tags=["fleets"], role="viewer", reach="server")
-async def followers(services: Services, project: str) -> FollowerList:
-    """The machines that hold copies of the files of sessions: those that leaders told of, and configured ones."""
-    return await list_followers(services.sessions, project, services.inventory)
+@get("/followers", operation_id="followers.list", tags=["fleets"], role="viewer", checks_session=True)
+async def followers(services: Services, caller: Scope, project: str) -> FollowerList:
+    """The machines that hold copies of the files of sessions: those that leaders told of, and configured ones.
+
+    Configured ones are told to who may use the whole server, and a token of a session sees those of that session.
+    """
+    configured = services.inventory if caller.reach == "server" else ()
+    return await list_followers(services.sessions, project, configured, caller.session)
 
 
 @post(
@@ -30,6 +35,7 @@ async def followers(services: Services, project: str) -> FollowerList:
     tags=["events"],
     status_code=200,
     role="operator",
+    for_session=True,
     request_headers=[
         {
             "name": "Event-Sequence",

@@ -99,7 +99,7 @@ async def create_session(
     return Response(view, status_code=201 if is_new else 200, headers={"location": view.links["self"]})
 
 
-@get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS, role="viewer")
+@get("/sessions/{session:str}", operation_id="sessions.get", tags=_TAGS, role="viewer", for_session=True)
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
     record = await services.sessions.registry.find(project, session)
