@@ -33,6 +33,7 @@ PLACES: dict[str, str] = {
     "tests/agents/test_amp_login.py": "runner",
     "tests/chaos": "chaos",
     "tests/cli/test_doctor.py": "cli",
+    "tests/cli/test_fleet_hub.py": "cli",
     "tests/cli/test_fleet_tools.py": "cli",
     "tests/cli/test_install_command.py": "cli",
     "tests/cli/test_leaving.py": "cli",

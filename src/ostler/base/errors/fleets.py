@@ -17,6 +17,13 @@ class FollowerAway(OstlerError):
     template = "'{host}' does not listen in session '{session}'. Start `ostler follower` there, then try again."
 
 
+class TooManyPeers(OstlerError):
+    """A session has as many peers at its proxy as it may have."""
+
+    code, status, title = "too_many_peers", 409, "Too many peers"
+    template = "Session '{session}' has {most} peers already. End some that are not needed."
+
+
 class SocksOff(OstlerError):
     """The server has no SOCKS proxy."""
 

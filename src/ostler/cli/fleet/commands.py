@@ -8,8 +8,9 @@ from typing import Any, TypeVar
 
 import click
 
-from ostler.cli.api import ApiCommand, Noun, connect_async, json_option
+from ostler.cli.api import ApiCommand, Noun, connect, connect_async, json_option
 from ostler.cli.commands.followers import list_
+from ostler.cli.fleet.by_hub import by_hub, hub_or_server
 from ostler.cli.fleet.fence import Fence, Fenced, FenceOptions
 from ostler.cli.fleet.leader import Ended, RunEverywhere, Show, pick
 from ostler.cli.output import clean, json_line, table
@@ -51,6 +52,7 @@ def _which(command: Command) -> Command:
 @click.option(
     "--ssh-option", "ssh_options", multiple=True, metavar="LINE", help="A line for ssh_config, before all others."
 )
+@by_hub
 @json_option
 @click.pass_obj
 @click.pass_context
@@ -64,6 +66,7 @@ def sync_fence(
     tags: tuple[str, ...],
     as_json: bool,
     timeout: float,
+    hub: str | None,
     **given: Any,
 ) -> None:
     """Make the copy of every follower of SESSION equal to this folder as it is now.
@@ -71,7 +74,11 @@ def sync_fence(
     A follower that registered an address for ssh is reached by rsync through the proxy, any other by the relay. The
     exit code is 0 if all are equal, 1 if one is not.
     """
-    found = asyncio.run(_fence(target, session, hosts, tags, FenceOptions(seconds=timeout, **given)))
+    access = None
+    if hub:
+        with connect(hub_or_server(target, hub)) as client:
+            access = client.followers.proxy(session)
+    found = asyncio.run(_fence(target, session, hosts, tags, FenceOptions(seconds=timeout, hub=access, **given)))
     if as_json:
         click.echo(json_line(found))
     else:

@@ -51,6 +51,8 @@ class FenceOptions(msgspec.Struct, frozen=True, kw_only=True):
     remote_folder: str | None = None
     ssh_user: str | None = None
     ssh_options: tuple[str, ...] = ()
+    hub: SocksAccess | None = None
+    """The proxy to go by, if it is not the server's."""
 
 
 class Fence:
@@ -110,6 +112,8 @@ class Fence:
                 by_relay.close()
 
     async def _proxy(self) -> SocksAccess | None:
+        if self._options.hub is not None:
+            return self._options.hub
         try:
             return await self._client.followers.proxy(self._session.id)
         except OstlerApiError as error:

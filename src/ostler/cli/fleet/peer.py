@@ -13,13 +13,15 @@ from websockets.exceptions import InvalidStatus, WebSocketException
 from ostler.base.retry import delays
 
 _PIECE = 256 * 1024
+_OVER = frozenset({404, 409, 410})
+"""Answers after which a session has no peers any more."""
 _OPTIONS: dict[str, Any] = {"compression": None, "max_size": 2**20, "ping_interval": 20}
 
 
 async def register(
     address: str, token: str | None, session: str, peer: str, targets: dict[str, str], role: str = "follower"
 ) -> None:
-    """Let others of the session reach these addresses, for as long as this runs."""
+    """Let others of the session reach these addresses, as long as this runs and the session is not over."""
     place = f"ws{address.removeprefix('http').rstrip('/')}/api/v1/connect/socks/register"
     url = f"{place}?{urlencode({'sessionId': session, 'peerId': peer, 'role': role})}"
     sent = {"Authorization": f"Bearer {token}"} if token else {}
@@ -31,6 +33,8 @@ async def register(
                 pauses = delays(0.2, 5.0)
                 await _serve(control, url, sent, targets)
         except InvalidStatus as error:
+            if error.response.status_code in _OVER:
+                return
             if 400 <= error.response.status_code < 500:
                 raise click.ClickException(f"The server refused with {error.response.status_code}.") from error
         except (OSError, WebSocketException):
@@ -85,3 +89,14 @@ async def _in(writer: asyncio.StreamWriter, data: ClientConnection) -> None:
         writer.write(message)
         await writer.drain()
     raise ConnectionAbortedError
+
+
+def targets_of(given: tuple[str, ...]) -> dict[str, str]:
+    """Addresses by name, from NAME=HOST:PORT."""
+    found = {}
+    for each in given:
+        label, _, address = each.partition("=")
+        if not label or not address.rpartition(":")[2].isdecimal():
+            raise click.UsageError(f"'{each}' is not NAME=HOST:PORT, such as ssh=127.0.0.1:22")
+        found[label] = address
+    return found

@@ -16,6 +16,7 @@ VARIABLE = "OSTLER_SOCKS"
 _SECONDS = 30.0
 _PIECE = 256 * 1024
 _REASONS = {
+    1: "too many connections of the session are open",
     2: "it is no address that this follower registered",
     4: "no such follower is there now",
     5: "the follower could not connect to its address",

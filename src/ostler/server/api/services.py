@@ -3,6 +3,7 @@
 import msgspec
 
 from ostler.base.clock import Clock, Histogram, ObjectNumbers
+from ostler.base.rendezvous import Rendezvous
 from ostler.base.settings import Settings
 from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
@@ -13,7 +14,6 @@ from ostler.server.auth.session_tokens import SessionTokens
 from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
-from ostler.server.fleets.rendezvous import Rendezvous
 from ostler.server.quotas.service import Quotas
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.placement import default_agent, default_agent_hint

@@ -1,5 +1,6 @@
 """The ways between leaders and followers: keys, handshakes, the relay and the SOCKS proxy."""
 
+import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -7,6 +8,7 @@ from litestar import Request, Response, WebSocket, get, post, websocket
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import Forbidden, InvalidRequest
+from ostler.base.rendezvous import GREETING_SECONDS
 from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
 from ostler.server.api.routes.fleets import first_seq
@@ -127,6 +129,8 @@ async def register(
 ) -> None:
     """A peer registers its targets; with `stream` it brings one connection that it was asked for."""
     live = await services.sessions.registry.live(project, session_id)
+    live.core.refuse_if_over("peers")
+    services.rendezvous.refuse_if_full(live.core.id, peer)
     await socket.accept()
     mine = _Socket(socket)
     if stream is not None:
@@ -134,11 +138,14 @@ async def register(
         await socket.close(1000 if is_wanted else _NOBODY)
         return
     try:
-        wanted = msgspec.json.decode(await mine.receive() or b"", type=Register)
-    except msgspec.MsgspecError as error:
-        await socket.close(_BAD, str(error)[:100])
+        async with asyncio.timeout(GREETING_SECONDS):
+            wanted = msgspec.json.decode(await mine.receive() or b"", type=Register)
+    except (msgspec.MsgspecError, TimeoutError) as error:
+        await socket.close(_BAD, str(error)[:100] or "It did not say its targets.")
         return
-    await services.rendezvous.register(live.core.id, peer, mine, wanted)
+    await services.rendezvous.register(live.core.id, peer, mine, wanted, lambda: live.core.state.ended)
+    if live.core.state.ended:
+        await socket.close(_NOBODY, "The session is over.")
 
 
 class _Socket:

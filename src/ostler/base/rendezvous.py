@@ -1,6 +1,6 @@
 """The SOCKS5 front of sessions: peers register addresses by a WebSocket, and only these can be reached, by name.
 
-The server connects to nobody. For each connection it asks the peer over the socket that it registered with, and the
+Its host connects to nobody. For each connection it asks the peer over the socket that it registered with, and the
 peer opens one more socket, whose messages are the bytes of that connection.
 """
 
@@ -8,13 +8,14 @@ import asyncio
 import hashlib
 import hmac
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Any, Protocol
 
 import msgspec
 
 from ostler.base.clock import later
-from ostler.base.errors.fleets import SocksOff
+from ostler.base.errors.fleets import SocksOff, TooManyPeers
 from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.wire.connecting import Register, SocksAccess
@@ -22,12 +23,16 @@ from ostler.wire.connecting import Register, SocksAccess
 log = Log(__name__)
 VALID_SECONDS = 3600
 _OPEN_SECONDS = 15.0
-_GREETING_SECONDS = 15.0
+GREETING_SECONDS = 15.0
 _PIECE = 256 * 1024
 _VERSION, _BY_PASSWORD, _NO_WAY, _CONNECT, _NAME = 5, 2, 0xFF, 1, 3
-_DONE, _NOT_ALLOWED, _UNREACHABLE, _REFUSED, _NO_COMMAND, _NO_ADDRESS = 0, 2, 4, 5, 7, 8
+_DONE, _FULL, _NOT_ALLOWED, _UNREACHABLE, _REFUSED, _NO_COMMAND, _NO_ADDRESS = 0, 1, 2, 4, 5, 7, 8
+_LOOK_SECONDS = 5.0
+"""So often it is looked whether the session of a peer is over."""
 MOST_PEERS = 256
 """Of one session."""
+MOST_STREAMS = 512
+"""Connections of one session at a time."""
 
 
 class PeerSocket(Protocol):
@@ -99,6 +104,7 @@ class Rendezvous:
         time = asyncio.get_running_loop().time()
         password = secrets.token_urlsafe(32)
         valid = [entry for entry in self._entries.get(session, ()) if entry.until > time][-15:]
+        self._entries = {of: entries for of, entries in self._entries.items() if entries[-1].until > time}
         self._entries[session] = [*valid, _Entry(_digest(password), time + VALID_SECONDS)]
         return SocksAccess(
             host=self._address[0],
@@ -114,17 +120,38 @@ class Rendezvous:
         found = (f"{peer}:{port}" for (of, peer), each in self._peers.items() if of == session for port in each.ports)
         return tuple(sorted(found))
 
-    async def register(self, session: str, peer: str, socket: PeerSocket, register: Register) -> None:
-        """Have a peer as long as its socket is open; a newer one of the same name replaces it."""
+    def refuse_if_full(self, session: str, peer: str) -> None:
+        """Raise if a session has as many peers as it may have, and this is one more."""
+        others = sum(of == session and name != peer for of, name in self._peers)
+        if others >= MOST_PEERS:
+            raise TooManyPeers(session=session, most=MOST_PEERS)
+
+    async def register(
+        self, session: str, peer: str, socket: PeerSocket, register: Register, is_over: Callable[[], bool]
+    ) -> None:
+        """Have a peer until its socket or the session ends; a newer one of the same name replaces it."""
         mine = self._peers[session, peer] = _Peer(socket, register)
         try:
             names = [f"{peer}:{port}" for port in mine.ports]
             await socket.send_text(msgspec.json.encode({"type": "registered", "names": names}).decode())
-            while (message := await socket.receive()) is not None:
-                self._heard(session, peer, message)
+            await self._listen(session, peer, socket, is_over)
         finally:
             if self._peers.get((session, peer)) is mine:
                 del self._peers[session, peer]
+
+    async def _listen(self, session: str, peer: str, socket: PeerSocket, is_over: Callable[[], bool]) -> None:
+        receiving = asyncio.ensure_future(socket.receive())
+        try:
+            while not is_over():
+                await asyncio.wait({receiving}, timeout=_LOOK_SECONDS)
+                if not receiving.done():
+                    continue
+                if (message := receiving.result()) is None:
+                    return
+                self._heard(session, peer, message)
+                receiving = asyncio.ensure_future(socket.receive())
+        finally:
+            receiving.cancel()
 
     def _heard(self, session: str, peer: str, message: bytes | str) -> None:
         """A peer that cannot open what it was asked for says so."""
@@ -151,7 +178,7 @@ class Rendezvous:
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         try:
-            async with asyncio.timeout(_GREETING_SECONDS):
+            async with asyncio.timeout(GREETING_SECONDS):
                 session = await self._greeted(reader, writer)
                 target = await _wanted(reader, writer) if session is not None else None
             if session is not None and target is not None:
@@ -188,6 +215,9 @@ class Rendezvous:
         peer = self._peers.get((session, host))
         if peer is None or port not in peer.ports:
             await _say(writer, _UNREACHABLE if peer is None else _NOT_ALLOWED)
+            return
+        if sum(each.session == session for each in self._streams.values()) >= MOST_STREAMS:
+            await _say(writer, _FULL)
             return
         stream_id, stream = new_id("str"), _Stream(session, host)
         self._streams[stream_id] = stream
