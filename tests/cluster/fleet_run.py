@@ -22,6 +22,10 @@ from tests.support.talk import Talk
 
 _TOKEN = "fleet-token"
 _LINES = 200_000
+_MUCH = {"lin-01": 200_000_000, "lin-02": 20_000_000}
+_LINE = "a line of a test that says what it does, and how it went: passed"
+_PRINT = f"""case $PWD in *lin-01*) count={_MUCH["lin-01"]};; *) count={_MUCH["lin-02"]};; esac
+yes '{_LINE}' | head -c $count; echo"""
 
 
 def main(folder: Path) -> dict[str, Any]:
@@ -101,7 +105,47 @@ def _seen(
     followers["lin-03"].kill()
     running.wait(300)
     seen["killed"] = {each["host"]: each["code"] for each in json.loads((folder / "killed").read_text())}
+    seen["large"] = _large(folder, env, session, api, followers["lin-02"])
+    seen["again"] = _again(api, session)
     return seen
+
+
+def _large(
+    folder: Path, env: dict[str, str], session: str, api: httpx.Client, slow: "subprocess.Popen[bytes]"
+) -> dict[str, Any]:
+    """A follower that prints 200 MB, beside one that stands still for a while in the middle of its own output."""
+    words = ["agent", "run-everywhere", session, "--host", "lin-01", "--host", "lin-02", "--", "sh", "-c", _PRINT]
+    output = folder / "much"
+    running = subprocess.Popen([*OSTLER, *words], env=env, stdout=output.open("wb"), stderr=subprocess.STDOUT)
+    wait_until(lambda: output.stat().st_size > 1_000_000, "it prints")
+    slow.send_signal(signal.SIGSTOP)
+    wait_until(lambda: output.stat().st_size > 20_000_000, "the other one prints on")
+    slow.send_signal(signal.SIGCONT)
+    code = running.wait(900)
+    seen = {host: [0, 0] for host in _MUCH}
+    with output.open("rb") as lines:
+        for line in lines:
+            host, _, text = line.rstrip(b"\n").partition(b" ")
+            if (name := host.decode().strip("[]")) in seen and host.startswith(b"["):
+                seen[name][0] += len(text) + 1
+                seen[name][1] += text != _LINE.encode()
+    last = api.get(f"/sessions/{session}").json()["lastSequence"]
+    newer = {"types": "fleet.summary", "offset": last - 20}
+    summary = api.get(f"/sessions/{session}/events", params=newer).json()
+    newest = summary["events"][-1]["data"] if summary["events"] else {}
+    return {
+        "code": code,
+        "printed": {host: count for host, (count, _) in seen.items()},
+        "torn": {host: torn for host, (_, torn) in seen.items()},
+        "summary": {name: newest.get(name) for name in ("passed", "failed")},
+    }
+
+
+def _again(api: httpx.Client, session: str) -> list[int]:
+    """A request that is sent again, as if its answer had been lost: what was taken each time."""
+    events = [{"type": "note", "message": f"note {number}", "seq": number} for number in range(1, 1001)]
+    answers = [api.post(f"/sessions/{session}/events/ingest", json=events).json() for _ in range(3)]
+    return [each["accepted"] for each in answers]
 
 
 def _server(stack: ExitStack, folder: Path, env: dict[str, str]) -> "subprocess.Popen[bytes]":
