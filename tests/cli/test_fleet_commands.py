@@ -68,6 +68,31 @@ def test_what_is_over_time_or_not_there_fails_with_its_reason(two: Talk, ostler:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+def test_a_command_writes_to_its_copy_alone_and_sees_no_home_of_the_follower(
+    server: RunningServer, env: dict[str, str], ostler: Ostler, tmp_path: Path
+) -> None:
+    home = Path(env["HOME"])
+    home.mkdir(exist_ok=True)
+    (home / "id_ed25519").write_text("a key")
+    look = f"touch mine; cat {home}/id_ed25519; touch {tmp_path}/away; test -w /etc || echo walls; "
+    look += "echo ${OSTLER_TOKEN-none}"
+    own = {**env, "OSTLER_TOKEN": "a token"}
+    with httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        talk = Talk(api)
+        with follower(own, talk.id, "lin-01", tmp_path / "copy", tmp_path / "log", "--jail"):
+            ran = ostler("agent", "run-everywhere", talk.id, "--tag", "jail=bubblewrap", "--", "sh", "-c", look)
+    printed = [line for line in ran.stdout.splitlines() if line.startswith("[lin-01]")]
+    assert printed == ["[lin-01] walls", "[lin-01] none"], ran.stdout + ran.stderr
+    assert ((tmp_path / "copy" / "mine").exists(), (tmp_path / "away").exists()) == (True, False)
+
+
+def test_where_no_jail_can_be_built_that_is_said(env: dict[str, str], ostler: Ostler, tmp_path: Path) -> None:
+    empty = tmp_path / "empty"
+    empty.mkdir()
+    found = ostler("follower", "any", "--name", "lin-01", "--folder", str(empty), "--jail", PATH=str(empty))
+    assert (found.returncode, "no `bwrap`" in found.stderr) == (1, True), found.stderr
+
+
 def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> None:
     ran = ostler("agent", "run-everywhere", two.id, "--host", "lin-02", "--", "seq", "1", "200000")
     assert ran.returncode == 0

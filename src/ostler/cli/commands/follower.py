@@ -1,6 +1,7 @@
 """`ostler follower`: this machine follows a session; its leader runs commands here."""
 
 import asyncio
+import os
 import signal
 from collections.abc import Coroutine
 from pathlib import Path
@@ -8,10 +9,13 @@ from pathlib import Path
 import click
 
 from ostler.cli.api import ApiCommand, address_of, token_of
+from ostler.cli.fleet.by_hub import by_hub, hub_or_server
 from ostler.cli.fleet.copies import claim
 from ostler.cli.fleet.follower import Follower
-from ostler.cli.fleet.peer import register
+from ostler.cli.fleet.jail import Jail, build
+from ostler.cli.fleet.peer import register, targets_of
 from ostler.cli.root import Target
+from ostler.client.transport import check_exposure
 
 
 @click.command(cls=ApiCommand)
@@ -21,6 +25,19 @@ from ostler.cli.root import Target
 @click.option("--target", "targets", multiple=True, metavar="NAME=HOST:PORT", help="An address to reach by the proxy.")
 @click.option("--overwrite", is_flag=True, help="Fences may replace the files of a folder that is not empty.")
 @click.option("--tag", "tags", multiple=True, metavar="TAG", help="A tag to be chosen by.")
+@click.option(
+    "--jail/--no-jail",
+    default=None,
+    help="Run commands in a jail only, or in none; by default in one where there is one: it hides the home.",
+)
+@click.option(
+    "--show",
+    "shown",
+    multiple=True,
+    type=click.Path(exists=True, path_type=Path),
+    help="What of the home is there in the jail too, to read.",
+)
+@by_hub
 @click.pass_obj
 def command(
     target: Target,
@@ -32,28 +49,38 @@ def command(
     targets: tuple[str, ...],
     overwrite: bool,
     tags: tuple[str, ...],
+    hub: str | None,
+    jail: bool | None,
+    shown: tuple[Path, ...],
 ) -> None:
     """Follow SESSION: run what its leader orders in this folder, and report what it prints.
 
     It dials the server and is never dialled. It goes on when the server starts anew, and ends with all that it started
     when its leader closes it, when the session is over, or with Ctrl-C.
     """
-    named = _targets(targets)
+    named = targets_of(targets)
     address, token = address_of(target), token_of(target)
+    check_exposure(address, token, insecure=bool(target.insecure))
+    peers = hub_or_server(target, hub)
     is_copy = claim(folder, overwrite=overwrite)
     if not is_copy:
         click.echo(f"{folder} is not empty, so fences do not write to it; --overwrite lets them.", err=True)
-    follower = Follower(address, token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy)
-    asyncio.run(_follow(follower, register(address, token, session, name, named) if named else None))
+    walls = _jail(folder, shown, wanted=jail)
+    follower = Follower(
+        address, token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy, jail=walls
+    )
+    reachable = register(address_of(peers), token_of(peers), session, name, named) if named else None
+    asyncio.run(_follow(follower, reachable))
 
 
-def _targets(given: tuple[str, ...]) -> dict[str, str]:
-    found = {}
-    for each in given:
-        label, _, address = each.partition("=")
-        if not label or not address.rpartition(":")[2].isdecimal():
-            raise click.UsageError(f"'{each}' is not NAME=HOST:PORT, such as ssh=127.0.0.1:22")
-        found[label] = address
+def _jail(folder: Path, shown: tuple[Path, ...], *, wanted: bool | None) -> Jail:
+    if wanted is False:
+        return Jail()
+    found = build(folder, shown, os.environ)
+    if found.why_none:
+        if wanted:
+            raise click.ClickException(f"No jail: {found.why_none}. Without --jail it follows all the same.")
+        click.echo(f"No jail: {found.why_none}. Commands may do what you may do.", err=True)
     return found
 
 

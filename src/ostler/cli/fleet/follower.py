@@ -19,6 +19,7 @@ import httpx
 import msgspec
 
 from ostler.base.retry import delays
+from ostler.cli.fleet.jail import Jail
 from ostler.client.calls import headers
 
 _PIECE = 128 * 1024
@@ -29,6 +30,7 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 0.2, 5.0
 _WAITING = 32
 _ORDER_SECONDS = 5.0
 """So long input waits for the order that it belongs to, which comes on another connection."""
+_OURS = frozenset({"OSTLER_TOKEN", "OSTLER_HUB_TOKEN"})
 _OVER = frozenset({404, 409, 410})
 """Answers after which a session takes nothing any more."""
 
@@ -60,8 +62,9 @@ class Follower:
         tags: tuple[str, ...],
         reaches_ssh: bool,
         is_copy: bool,
+        jail: Jail,
     ) -> None:
-        """`is_copy` says that fences may write to the folder."""
+        """`is_copy` says that fences may write to the folder; commands of leaders are put into the jail."""
         self._relay = f"/api/v1/relay/{quote(session)}/{quote(name)}"
         self._session = session
         self._name = name
@@ -69,6 +72,7 @@ class Follower:
         self._tags = tags
         self._reaches_ssh = reaches_ssh
         self._is_copy = is_copy
+        self._jail = jail
         self._http = httpx.AsyncClient(base_url=address, headers=headers(token), timeout=60.0, trust_env=False)
         self._seq: int | None = None
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
@@ -146,12 +150,13 @@ class Follower:
 
     def _introduced(self) -> dict[str, Any]:
         mine = {"folder": str(self._folder.resolve()), "sshUser": getpass.getuser()} if self._is_copy else {}
-        return {"state": "joined", "os": platform.system().lower(), "tags": self._tags, **mine}
+        tags = [*self._tags, f"jail={self._jail.name}"]
+        return {"state": "joined", "os": platform.system().lower(), "tags": tags, **mine}
 
     def _command(self, order: dict[str, Any]) -> list[str]:
         if order["type"] == "sync":
             return [sys.executable, "-m", "ostler", "connect", "receive", str(self._folder)]
-        return [*order["command"]]
+        return self._jail.around(order["command"])
 
     async def _feed(self) -> None:
         seconds = _ORDER_SECONDS
@@ -232,7 +237,7 @@ class Follower:
             process = await asyncio.create_subprocess_exec(
                 *command,
                 cwd=self._folder,
-                env={**os.environ, **order.get("env", {})},
+                env={**_environment(), **order.get("env", {})},
                 stdin=asyncio.subprocess.PIPE,
                 stdout=asyncio.subprocess.PIPE,
                 stderr=asyncio.subprocess.PIPE,
@@ -280,6 +285,11 @@ class Follower:
                 if answer.is_success:
                     return
             await asyncio.sleep(pause)
+
+
+def _environment() -> dict[str, str]:
+    """What commands of others may know."""
+    return {name: value for name, value in os.environ.items() if name not in _OURS}
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:
