@@ -55,7 +55,7 @@ async def _bring(control: ClientConnection, url: str, sent: dict[str, str], stre
     """Connect to an address here, and to the server, and pass on what they say."""
     host, _, port = target.rpartition(":")
     try:
-        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port))
+        reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), limit=2 * _PIECE)
     except OSError:
         with suppress(WebSocketException):
             await control.send(json.dumps({"type": "failed", "stream": stream}))
