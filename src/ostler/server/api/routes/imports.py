@@ -13,7 +13,7 @@ from ostler.wire.sessions import Session
 _TAGS = ["sessions"]
 
 
-@get("/imports", operation_id="sessions.importable", tags=_TAGS, role="admin")
+@get("/imports", operation_id="sessions.importable", tags=_TAGS, role="admin", reach="server")
 async def list_importable(services: Services, project: str) -> ConversationList:
     """What agents' own programs were asked on the server's machine, in the home folder of its user; newest first."""
     return ConversationList(items=tuple(await importable(services.sessions, services.runners, project)))
@@ -24,6 +24,7 @@ async def list_importable(services: Services, project: str) -> ConversationList:
     operation_id="sessions.bring",
     tags=_TAGS,
     role="admin",
+    reach="server",
     answers={
         "200": answer("A session goes on with it already.", {JSON: "Session"}),
         "201": answer("The new session.", {JSON: "Session"}, ("Location", "Where the session is.")),
