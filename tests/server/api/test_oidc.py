@@ -74,6 +74,37 @@ def test_claims_say_who_may_do_what_and_where(server: RunningServer, provider: P
     assert_problem(httpx.post(f"{server.url}/api/v1/sessions", json=body, headers=app), "forbidden")
 
 
+def post(server: RunningServer, token: str, path: str, body: object, **headers: str) -> httpx.Response:
+    given = {**bearer(token), **headers}
+    return httpx.post(f"{server.url}/api/v1{path}", json=body, headers=given, timeout=60)
+
+
+def test_a_role_in_one_project_is_none_in_another_that_a_request_names(
+    server: RunningServer, provider: Provider
+) -> None:
+    token = provider.token(sub="both", groups=["/acme/web/admins", "/acme/app/viewers"])
+    key = {"name": "x", "role": "viewer"}
+    assert post(server, token, "/api-keys", {**key, "projectId": "web"}).status_code == 201
+    assert_problem(post(server, token, "/api-keys", {**key, "projectId": "app"}), "forbidden")
+    task = {"prompt": "hello", "agent": {"type": "mock"}}
+    assert_problem(post(server, token, "/tasks", {**task, "projectId": "app"}), "forbidden")
+
+
+def test_who_has_a_whole_tenant_sets_no_limits_of_another(server: RunningServer, provider: Provider) -> None:
+    roles: dict[str, Any] = {"https://acme.example.com/roles": ["boss"]}
+    token = provider.token(sub="guest", groups=["/default/default/viewers"], **roles)
+    limits = {"scope": "project", "projectId": "default/default", "liveSessions": 1}
+    given = {**bearer(token), "ostler-project": "acme/web"}
+    answer = httpx.put(f"{server.url}/api/v1/limits", json=limits, headers=given, timeout=60)
+    assert_problem(answer, "forbidden")
+
+
+def test_of_two_equal_roles_the_one_that_reaches_further_counts(server: RunningServer, provider: Provider) -> None:
+    roles: dict[str, Any] = {"https://acme.example.com/roles": ["boss"]}
+    token = provider.token(sub="wide", groups=["/acme/default/admins"], **roles)
+    assert ask(server, token, **{"ostler-project": "acme/default"}).json()["reach"] == "tenant"
+
+
 def bearer(token: str) -> dict[str, str]:
     return {"authorization": f"Bearer {token}"}
 

@@ -19,7 +19,7 @@ from ostler.base.redaction import printable
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import Grant
-from ostler.server.auth.scope import Scope, reach_of, roles_up_to
+from ostler.server.auth.scope import REACHES, Scope, reach_of, roles_up_to
 from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
 from ostler.wire.access import Role
 
@@ -234,7 +234,7 @@ class Directory:
             )
             reaching = [one for one in _all_of(scope) if fits and _reaches(one, each)]
             if reaching:
-                best = max(reaching, key=lambda one: len(one.roles))
+                best = max(reaching, key=lambda one: (len(one.roles), REACHES.index(one.reach)))
                 others = tuple(one for one in _all_of(scope) if one is not best) if scope.also else ()
                 return replace(best, tenant=each.tenant, project=each.id, also=others)
         return None

@@ -12,7 +12,7 @@ from ostler.wire.access import Reach, Role
 NeededRole = Role | Literal["anyone"]
 """What a handler names: `anyone` needs no credential: the address is one, or there is nothing to hide."""
 ROLES: tuple[Role, ...] = ("viewer", "operator", "admin")
-_REACHES: tuple[Reach, ...] = ("project", "tenant", "server")
+REACHES: tuple[Reach, ...] = ("project", "tenant", "server")
 _REFUSAL = "ostler.refusal"
 _ATTEMPT = "ostler.attempt"
 _REFUSALS = (Unauthorized, TooManyWrongTokens, Forbidden, NoRole, ForeignHost)
@@ -134,7 +134,12 @@ def authorise(connection: Any, needed: NeededRole, reach: Reach = "project", abo
         raise Unauthorized(reason="This request comes without a credential.")
     if scope.session is not None and scope.session != about:
         raise Forbidden(actor=scope.actor, role="for the fleet of that session alone", needed="a key of the project")
+    check(scope, needed, reach)
+
+
+def check(scope: Scope, needed: Role, reach: Reach = "project") -> None:
+    """Raise unless a scope has this role with this reach; also for one that a request names besides its own."""
     if needed not in scope.roles:
         raise Forbidden(actor=scope.actor, role=scope.role, needed=needed)
-    if _REACHES.index(scope.reach) < _REACHES.index(reach):
+    if REACHES.index(scope.reach) < REACHES.index(reach):
         raise Forbidden(actor=scope.actor, role=f"{scope.role} of a {scope.reach}", needed=f"{needed} of the {reach}")

@@ -8,7 +8,7 @@ from ostler.base.errors.access import NameTaken, NotEmpty
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.auth.directory import DEFAULT, check_name
-from ostler.server.auth.scope import Scope
+from ostler.server.auth.scope import Scope, check
 from ostler.server.store.access import ApiKeyRow, ProjectRow
 from ostler.server.templates import service as templates
 from ostler.wire.access import (
@@ -105,6 +105,7 @@ async def remove_project(services: Services, caller: Scope, project_name: str) -
     found = services.directory.within(caller, project_name)
     if found is None or found.tenant != caller.tenant:
         raise NotFound(what="project", value=project_name[:80], hint="List them with `ostler projects list`.")
+    check(found, "admin", "tenant")
     project = next(each for each in services.directory.projects(caller) if each.id == found.project)
     if project.name == DEFAULT:
         raise NotEmpty(what="project", name=DEFAULT, why="it is for whoever names no project")
@@ -185,6 +186,7 @@ def _project_of(services: Services, caller: Scope, named: str | None) -> str | N
     found = services.directory.within(caller, named)
     if found is None or found.tenant != caller.tenant:
         raise NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+    check(found, "admin")
     return found.project
 
 

@@ -5,7 +5,7 @@ from msgspec.structs import asdict
 
 from ostler.base.errors import Forbidden, InvalidRequest, NotFound
 from ostler.server.api.services import Services
-from ostler.server.auth.scope import Scope
+from ostler.server.auth.scope import Scope, check
 from ostler.server.quotas.service import shown
 from ostler.server.store.access import LimitsRow
 from ostler.wire.limits import Limits, LimitsList, SetLimits, UsageList
@@ -55,6 +55,7 @@ def _project(services: Services, caller: Scope, named: str | None) -> str:
         return caller.project
     if (found := services.directory.within(caller, named)) is None:
         raise NotFound(what="project", value=named[:80], hint="List them with `ostler projects list`.")
+    check(found, "admin", "tenant")
     return found.project
 
 

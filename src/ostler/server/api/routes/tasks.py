@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from ostler.server.api.routes.sessions import labels_of, statuses_of, stored_view
 from ostler.server.api.services import Services
 from ostler.server.auth.directory import Directory
-from ostler.server.auth.scope import Scope
+from ostler.server.auth.scope import Scope, check
 from ostler.server.runners.agents import full_name
 from ostler.server.runners.placement import agent_anywhere
 from ostler.server.store.records import DEFAULT_TENANT, SessionFilter
@@ -41,6 +41,7 @@ def _placed(directory: Directory, caller: Scope, task: CreateTask) -> tuple[Scop
     """The project that a task names, if the caller may use it; any other word is only what the task calls it."""
     place = directory.within(caller, task.project_id) if task.project_id else None
     if place is not None and place.project != caller.project:
+        check(place, "operator")
         task = replace(task, project_id=None)
     place = place or caller
     return place, task if place.tenant == DEFAULT_TENANT else replace(task, tenant_id=place.tenant)
