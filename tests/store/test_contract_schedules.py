@@ -57,6 +57,27 @@ async def test_schedules_are_of_one_project_and_go_with_their_fires(store: Store
     assert await store.schedules.remove("default", "default-a")
 
 
+async def test_a_time_that_waits_is_found_however_many_came_since_and_old_ones_are_forgotten(store: Store) -> None:
+    row = _row("a")
+    assert await store.schedules.add(row)
+    first = FireRow(schedule=row.id, due=100, state="waiting")
+    skipped = [FireRow(schedule=row.id, due=100 + 60 * each, state="skipped") for each in range(1, 8)]
+    assert await store.schedules.fire(row, row.due, [first, *skipped], 600.0)
+    found = [fire.due for fire in await store.schedules.fires(row.id, 2)]
+    assert found == [520, 460, 100]
+    later = FireRow(schedule=row.id, due=40 * 24 * 3600, state="skipped")
+    assert await store.schedules.fire(row, row.due, [later], float(later.due))
+    assert [fire.due for fire in await store.schedules.fires(row.id, 99)] == [later.due, 100]
+
+
+async def test_a_schedule_that_cannot_be_read_stops_no_other(store: Store) -> None:
+    assert await store.schedules.add(replace(_row("broken", 50), body=b"no JSON"))
+    body = msgspec.json.encode(NewSchedule(name="a", template="t", cron="* * * * *"))
+    assert await store.schedules.add(replace(_row("a", 100), body=body))
+    schedules = Schedules(store.schedules, SystemClock(), lambda: 110.0)
+    assert await schedules.tick() == 1
+
+
 class _Clock:
     def __init__(self, at: str) -> None:
         self.now = datetime.fromisoformat(at).replace(tzinfo=UTC).timestamp()

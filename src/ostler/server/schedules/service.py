@@ -147,6 +147,9 @@ class Schedules:
             except OstlerError as error:
                 log.warning("schedules.store_away", reason=str(error))
                 wait = _AFTER_ERROR
+            except Exception as error:  # an edge: no error ends all schedules
+                log.error("schedules.failed", exc_info=error)
+                wait = _AFTER_ERROR
             try:
                 async with asyncio.timeout(wait):
                     await self._woken.wait()
@@ -161,11 +164,19 @@ class Schedules:
         """Write down every time that has come; gives how many tasks that begins."""
         now, begun = self._second(), 0
         for row in await self._rows.due(now):
-            body = _body(row.body)
-            fires = await asyncio.to_thread(fires_until, row, body, now)
-            if await self._rows.fire(row, next_time(body, now), fires, self._now()):
-                begun += sum(fire.state == "waiting" for fire in fires)
+            try:
+                begun += await self._tick(row, now)
+            except OstlerError:
+                raise
+            except Exception as error:  # an edge: whatever is wrong with one schedule stops no other
+                log.error("schedules.schedule_failed", schedule=row.id, project=row.project, exc_info=error)
         return begun
+
+    async def _tick(self, row: ScheduleRow, now: int) -> int:
+        body = _body(row.body)
+        fires = await asyncio.to_thread(fires_until, row, body, now)
+        is_first = await self._rows.fire(row, next_time(body, now), fires, self._now())
+        return sum(fire.state == "waiting" for fire in fires) if is_first else 0
 
 
 def _run(fire: FireRow) -> ScheduleRun:

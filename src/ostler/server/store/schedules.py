@@ -93,5 +93,5 @@ class Schedules(Protocol):
         ...
 
     async def fires(self, schedule: str, limit: int) -> list[FireRow]:
-        """The last fires, the newest first."""
+        """The last fires and those that wait, the newest first."""
         ...

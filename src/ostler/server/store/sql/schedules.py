@@ -15,6 +15,9 @@ _COLUMNS = "id, project, name, body, due, created_at"
 _FIRES = "schedule, due, state, session, reason"
 _SELECT = f"SELECT {_COLUMNS} FROM schedules"  # noqa: S608  fixed columns
 
+_HELD_SECONDS = 30 * 24 * 3600
+"""What became of a time is known so long."""
+
 
 class SqlSchedules:
     """Implements Schedules."""
@@ -92,6 +95,8 @@ def _fire(row: ScheduleRow, due: int | None, fires: Sequence[FireRow], now: floa
         )
         if not moved:
             return False
+    forget = "DELETE FROM fires WHERE schedule = ? AND due < ? AND state <> 'waiting'"
+    yield from rows_of(forget, row.id, int(now - _HELD_SECONDS))
     for fire in fires:
         added = yield from values_of(
             f"INSERT INTO fires ({_FIRES}) VALUES (?, ?, ?, NULL, ?) ON CONFLICT DO NOTHING RETURNING due",  # noqa: S608  fixed columns
@@ -139,6 +144,8 @@ def _next_due() -> Query[int | None]:
 
 
 def _fires(schedule: str, limit: int) -> Query[list[FireRow]]:
-    query = f"SELECT {_FIRES} FROM fires WHERE schedule = ? ORDER BY due DESC LIMIT ?"  # noqa: S608  fixed columns
-    rows = yield from rows_of(query, schedule, limit)
+    newest = "SELECT due FROM fires WHERE schedule = ? ORDER BY due DESC LIMIT ?"
+    wanted = f"schedule = ? AND (state = 'waiting' OR due IN (SELECT due FROM ({newest}) AS newest))"  # noqa: S608  fixed words
+    query = f"SELECT {_FIRES} FROM fires WHERE {wanted} ORDER BY due DESC"  # noqa: S608  fixed columns
+    rows = yield from rows_of(query, schedule, schedule, limit)
     return [FireRow(**dict(zip(_FIRES.split(", "), row, strict=True))) for row in rows]
