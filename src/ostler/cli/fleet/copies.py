@@ -76,6 +76,8 @@ def _move(new: Path, folder: Path, names: list[str]) -> None:
 def _remove(folder: Path, names: set[str]) -> None:
     for name in sorted(names, reverse=True):  # what a folder holds before the folder
         path = folder / name
+        if any((folder / above).is_symlink() for above in list(Path(name).parents)[:-1]):
+            continue  # it went with the folder in whose place a link is now, and what that leads to is not ours
         with suppress(OSError):  # gone already, or a folder that holds other files
             if path.is_dir() and not path.is_symlink():
                 path.rmdir()
