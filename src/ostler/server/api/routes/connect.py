@@ -52,9 +52,7 @@ _SEQUENCE = {
 }
 
 
-@post(
-    "/connect/keys", operation_id="connect.keys", tags=_TAGS, status_code=200, role="operator", reach="server"
-)
+@post("/connect/keys", operation_id="connect.keys", tags=_TAGS, status_code=200, role="operator", reach="server")
 async def keys(services: Services, data: AskKeys) -> OverlayKeys:
     """A key to join an overlay network with, of the first of these that the server has an account of."""
     return await overlay_keys(services.settings, data)
