@@ -63,6 +63,15 @@ def test_a_limit_ends_the_task(tmp_path: Path, model: ScriptedModel) -> None:
     assert (done.returncode, "Stopped after 1 model calls" in done.stderr) == (0, True)
 
 
+def test_a_task_is_done_where_a_command_leads(tmp_path: Path, model: ScriptedModel) -> None:
+    (tmp_path / "there").mkdir()
+    words = ("SCRIPT: write made.txt hello ;; bash pwd\nSCRIPT: say Made it.", "--through", "env THERE=1")
+    done = _run(tmp_path, model, *words, "--cwd", str(tmp_path / "there"))
+    assert (done.returncode, (tmp_path / "there" / "made.txt").read_text()) == (0, "hello"), done.stderr
+    refused = _run(tmp_path, model, *words, "--cwd", "there")
+    assert (refused.returncode, "'there' is not absolute" in refused.stderr) == (2, True)
+
+
 @pytest.mark.parametrize("words", [(), ("a task", "--task-file", "-"), ("  ",)])
 def test_a_task_must_be_given_once(tmp_path: Path, model: ScriptedModel, words: tuple[str, ...]) -> None:
     done = _run(tmp_path, model, *words)

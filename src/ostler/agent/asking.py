@@ -7,8 +7,8 @@ import msgspec
 
 from ostler.agent.channel import Inbox, write
 from ostler.agent.entries import Call
+from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.tool import CallContext, Input, Tool
-from ostler.agent.workspace import ToolFailed
 from ostler.wire.own_agent import Answered, ClientCalled, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
 
 _MOST_SHOWN = 200

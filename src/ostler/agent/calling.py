@@ -12,12 +12,13 @@ from ostler.agent.channel import Inbox, write
 from ostler.agent.continuing import say_result
 from ostler.agent.entries import Call, How, Result
 from ostler.agent.journal import Journal
+from ostler.agent.operations import Operations, ToolFailed, Unreachable
 from ostler.agent.tools.table import runs_beside_others
-from ostler.agent.tools.tool import CallContext, Output, Tool
-from ostler.agent.workspace import ToolFailed, Workspace
+from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 from ostler.wire.own_agent import ToolBegun, ToolPrinted
 
 _MOST_AT_ONCE = 8
+_PAUSE_SECONDS = 0.5
 SKIPPED = "Skipped: a message from the user came first. It follows these results."
 INTERRUPTED = "Interrupted by the user before it was done."
 
@@ -31,7 +32,7 @@ class Calls:
         gate: Gate,
         inbox: Inbox,
         journal: Journal,
-        workspace: Workspace,
+        workspace: Operations,
         environ: Mapping[str, str],
         delegate: Callable[[Call, str, bool], Awaitable[Output]],
     ) -> None:
@@ -112,7 +113,7 @@ class Calls:
         objection = None if is_allowed else await self._gate.objection(tool, call, given, context)
         if objection is not None:
             return Output(text=objection, failed=True), "denied"
-        output = await tool.run(given, context)
+        output = await _done(tool, given, context)
         return output, output.how
 
     def _context(self, call: Call) -> CallContext:
@@ -141,6 +142,22 @@ class Calls:
         )
         say_result(result)
         self._journal.claim(call.id).forget()
+
+
+async def _done(tool: Tool[Any], given: Input, context: CallContext) -> Output:
+    """Make a call within its time, and again if it came nowhere. Raises ToolFailed."""
+    tries = tool.retries + 1
+    for number in range(1, tries + 1):
+        try:
+            async with asyncio.timeout(tool.seconds):
+                return await tool.run(given, context)
+        except TimeoutError as error:
+            raise ToolFailed(f"`{tool.name}` took longer than {tool.seconds:.0f} seconds and was given up.") from error
+        except Unreachable as failed:
+            if number == tries:
+                raise Unreachable(f"{failed} (tried {number} times)" if number > 1 else str(failed)) from failed
+            await asyncio.sleep(_PAUSE_SECONDS * number)
+    raise AssertionError(tries)
 
 
 def _begun(call: Call) -> ToolBegun:

@@ -32,6 +32,7 @@ from ostler.agent.models.asking import Answer, ModelFailed, Question, ToolSpec
 from ostler.agent.models.client import Model
 from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
+from ostler.agent.operations import Operations
 from ostler.agent.prompts import PLANNING, SUB_AGENT, system_prompt
 from ostler.agent.skills import skills
 from ostler.agent.speaking import Spoken, ask_quietly, speak
@@ -39,7 +40,6 @@ from ostler.agent.tools.foreign import client_tools
 from ostler.agent.tools.people import PLAN
 from ostler.agent.tools.table import chosen, of_sub_agent
 from ostler.agent.tools.tool import Output
-from ostler.agent.workspace import Workspace
 from ostler.base.ids import ulid
 from ostler.wire.own_agent import Done, Message, MessageEnded, ModelChosen, Noted, Outcome, Prompted, Start, Used
 
@@ -65,7 +65,7 @@ class Loop:
         start: Start,
         journal: Journal,
         inbox: Inbox,
-        workspace: Workspace,
+        workspace: Operations,
         environ: Mapping[str, str],
         servers: Servers | None,
         gate: Gate | None = None,

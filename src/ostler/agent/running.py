@@ -13,7 +13,9 @@ from ostler.agent.loop import Loop
 from ostler.agent.mcp.servers import Servers
 from ostler.agent.models.asking import ModelFailed
 from ostler.agent.models.endpoint import without_keys
+from ostler.agent.operations import Operations
 from ostler.agent.processes import adopt_orphans
+from ostler.agent.through import Through
 from ostler.agent.workspace import Workspace
 from ostler.wire.own_agent import Failed, Start
 
@@ -31,7 +33,7 @@ async def _run(start: Start, journal: Journal, rest: bytes) -> None:
     reading = asyncio.create_task(inbox.read(rest))
     servers = Servers(start.mcp_servers, without_keys(os.environ))
     servers.start()
-    loop = Loop(start, journal, inbox, Workspace(str(Path.cwd())), os.environ, servers)
+    loop = Loop(start, journal, inbox, _workspace(start), os.environ, servers)
     try:
         while (prompt := await inbox.prompts.get()) is not None:
             turn = asyncio.create_task(loop.turn(prompt))
@@ -45,6 +47,10 @@ async def _run(start: Start, journal: Journal, rest: bytes) -> None:
         await asyncio.wait({reading})
         await loop.close()
         await servers.close()
+
+
+def _workspace(start: Start) -> Operations:
+    return Through(start.through, start.folder) if start.through else Workspace(str(Path.cwd()))
 
 
 def _conclude(loop: Loop, turn: asyncio.Task[None]) -> None:

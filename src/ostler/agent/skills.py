@@ -1,13 +1,12 @@
 """Skills: folders with a SKILL.md, of which the model knows name and purpose and reads the rest when it needs it."""
 
-import os
 import re
 from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
 
-from ostler.agent.workspace import ToolFailed, Workspace
+from ostler.agent.operations import Operations, ToolFailed
 
 FOLDERS = (".agents/skills", ".ostler/skills")
 _FILE = "SKILL.md"
@@ -26,7 +25,7 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     """Where the model reads it."""
 
 
-def skills(workspace: Workspace, home: Path) -> list[Skill]:
+def skills(workspace: Operations, home: Path) -> list[Skill]:
     """Those of the workspace, and those of the session's home that have no namesake there; sorted by name."""
     found: dict[str, Skill] = {}
     for skill in (*_of_home(home), *_of_workspace(workspace)):
@@ -34,11 +33,10 @@ def skills(workspace: Workspace, home: Path) -> list[Skill]:
     return [found[name] for name in sorted(found)][:_MOST]
 
 
-def _of_workspace(workspace: Workspace) -> Iterator[Skill]:
+def _of_workspace(workspace: Operations) -> Iterator[Skill]:
     for folder in FOLDERS:
         try:
-            with workspace.opened(folder, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
-                names = sorted(os.listdir(descriptor))  # noqa: PTH208  only a descriptor is surely inside
+            names = sorted(workspace.names(folder))
         except ToolFailed:
             continue
         for name in names:

@@ -2,48 +2,58 @@
 
 import errno
 import os
+import platform
 import posixpath
 import stat
-from collections.abc import Collection, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import AbstractAsyncContextManager, contextmanager, suppress
 from pathlib import Path
 
+from ostler.agent.operations import Found, Missing, ToolFailed, Wrap, replacing
+from ostler.agent.processes import Command, Hear, started
 from ostler.base.beneath import make_folders, open_beneath
 from ostler.base.ids import ulid
 
 _OUTSIDE = frozenset({errno.EXDEV, errno.ELOOP})
 
 
-class ToolFailed(Exception):
-    """A tool could not do it; the text is for the model."""
+def relative_to(path: str, names: Collection[str]) -> str | None:
+    """A path as it is called from a folder that has these names; None if it leads out."""
+    given = path or "."
+    for name in names:
+        if given == name or given.startswith(f"{name}/"):
+            given = given[len(name) :].lstrip("/") or "."
+            break
+    found = posixpath.normpath(given)
+    return None if "\0" in found or found.startswith("/") or found == ".." or found.startswith("../") else found
 
 
-class Missing(ToolFailed):
-    """There is no such file."""
+def outside(path: str, root: str) -> ToolFailed:
+    """What a model hears of a path that leads out."""
+    return ToolFailed(f"'{path}' is outside of the workspace {root}, or a link leads there.")
+
+
+def too_large(path: str, size: int, most: int) -> ToolFailed:
+    """What a model hears of a file that it cannot have."""
+    reason = f"'{path}' has {size} bytes; more than {most} are too many."
+    return ToolFailed(f"{reason} Use `grep` to find what you need.")
 
 
 class Workspace:
-    """One folder, held open."""
+    """One folder of this machine, held open: the operations of every session that does not say otherwise."""
 
     def __init__(self, root: str) -> None:
         self.root = os.path.realpath(root)
+        self.machine = f"{platform.system()} ({platform.machine()})"
         self._names = tuple({root.rstrip("/"), self.root})
         self._folder = os.open(self.root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
 
     def relative(self, path: str) -> str:
         """A path as it is called from the root; raises ToolFailed for one that leads out."""
-        given = path or "."
-        for name in self._names:
-            if given == name or given.startswith(f"{name}/"):
-                given = given[len(name) :].lstrip("/") or "."
-                break
-        found = posixpath.normpath(given)
-        if "\0" in found or found.startswith("/") or found == ".." or found.startswith("../"):
-            raise self._outside(path)
+        found = relative_to(path, self._names)
+        if found is None:
+            raise outside(path, self.root)
         return found
-
-    def _outside(self, path: str) -> ToolFailed:
-        return ToolFailed(f"'{path}' is outside of the workspace {self.root}, or a link leads there.")
 
     @contextmanager
     def opened(self, path: str, flags: int = os.O_RDONLY, *, granted: Collection[str] = ()) -> Iterator[int]:
@@ -65,7 +75,7 @@ class Workspace:
 
     def _failed(self, path: str, error: OSError) -> ToolFailed:
         if error.errno in _OUTSIDE:
-            return self._outside(path)
+            return outside(path, self.root)
         if error.errno == errno.ENOENT:
             return Missing(f"'{path}' is not there.")
         return ToolFailed(f"'{path}': {error.strerror}.")
@@ -87,8 +97,7 @@ class Workspace:
             if not stat.S_ISREG(facts.st_mode):
                 raise ToolFailed(f"'{path}' is no ordinary file.")
             if facts.st_size > most:
-                size = f"'{path}' has {facts.st_size} bytes; more than {most} are too many."
-                raise ToolFailed(f"{size} Use `grep` to find what you need.")
+                raise too_large(path, facts.st_size, most)
             with os.fdopen(os.dup(descriptor), "rb") as file:
                 return file.read(most + 1)
 
@@ -128,3 +137,37 @@ class Workspace:
                 raise
         finally:
             os.close(folder)
+
+    def names(self, path: str) -> list[str]:
+        """What is in a folder. Raises ToolFailed."""
+        with self.opened(path, os.O_RDONLY | os.O_DIRECTORY) as descriptor:
+            return os.listdir(descriptor)  # noqa: PTH208  only a descriptor is surely inside
+
+    def files(self, path: str) -> Iterator[Found]:
+        """All files below a folder but those of `.git`. Raises ToolFailed."""
+        top = Path(self.root, self.place(path))
+        for folder, folders, files in os.walk(top):
+            folders[:] = [name for name in folders if name != ".git"]
+            below = os.path.relpath(folder, top)
+            for name in files:
+                yield Found(name if below == "." else f"{below}/{name}", _changed_at(f"{folder}/{name}"))
+
+    def run(
+        self,
+        command: str,
+        hear: Hear,
+        *,
+        environ: Mapping[str, str],
+        seconds: float,
+        wrap: Wrap = replacing,
+        alone: bool = False,
+    ) -> AbstractAsyncContextManager[Command]:
+        """Run a command in the root; it is ended when the block is left."""
+        return started(wrap(command), hear, cwd=self.root, environ=environ, alone=alone)
+
+
+def _changed_at(path: str) -> float:
+    try:
+        return os.lstat(path).st_mtime
+    except OSError:
+        return 0.0

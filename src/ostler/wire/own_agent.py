@@ -55,6 +55,9 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""
     begun: tuple[str, ...] = ()
     """Those of which they know only the beginning."""
+    through: tuple[str, ...] = ()
+    """A command that leads elsewhere, where `folder` is the workspace; none for the folder that the agent stands in."""
+    folder: str = ""
     rebooted: bool = False
     """Whether the machine stopped meanwhile, so that what was done last may not be in the agent's memory."""
 

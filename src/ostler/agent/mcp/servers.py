@@ -13,9 +13,9 @@ import msgspec
 
 from ostler.agent.channel import write
 from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Asked, Called, Dropped, Offer, Offered, Wanted
+from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.foreign import Arguments, ForeignTool, shortened
 from ostler.agent.tools.tool import CallContext, Output
-from ostler.agent.workspace import ToolFailed
 from ostler.base.ids import ulid
 from ostler.wire.own_agent import Noted
 from ostler.wire.providers import McpServer

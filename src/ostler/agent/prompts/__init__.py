@@ -1,10 +1,9 @@
 """What the model is told before everything else; the words are data beside this file."""
 
-import platform
 from pathlib import Path
 
+from ostler.agent.operations import Operations, ToolFailed
 from ostler.agent.skills import Skill, as_instructions
-from ostler.agent.workspace import ToolFailed, Workspace
 
 PLANNING = (
     "You are in plan mode: look and think, but change nothing. Tools that change something will refuse. When you know "
@@ -19,7 +18,7 @@ _RULES = "AGENTS.md"
 _MOST_RULES = 32 * 2**10
 
 
-def system_prompt(workspace: Workspace, instructions: str | None, found: list[Skill]) -> str:
+def system_prompt(workspace: Operations, instructions: str | None, found: list[Skill]) -> str:
     """Who the model is, where it works, and the rules of the workspace and of the session."""
     parts = [_BASE.read_text().strip(), _surroundings(workspace)]
     if rules := _rules(workspace):
@@ -31,11 +30,11 @@ def system_prompt(workspace: Workspace, instructions: str | None, found: list[Sk
     return "\n\n".join(parts)
 
 
-def _surroundings(workspace: Workspace) -> str:
-    return f"The workspace is {workspace.root}, on {platform.system()} ({platform.machine()})."
+def _surroundings(workspace: Operations) -> str:
+    return f"The workspace is {workspace.root}, on {workspace.machine}."
 
 
-def _rules(workspace: Workspace) -> str:
+def _rules(workspace: Operations) -> str:
     try:
         content = workspace.read(_RULES, 64 * _MOST_RULES)
     except ToolFailed:

@@ -9,11 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from ostler.agent.entries import Change
+from ostler.agent.operations import Missing, ToolFailed
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
-from ostler.agent.workspace import Missing, ToolFailed
 
 MOST_LINES = 2000
 MOST_CHARACTERS = 50_000
+SECONDS, RETRIES = 120, 2
 _LONGEST_LINE = 2000
 _MOST_BYTES = 20 * 2**20
 _MOST_IMAGE_BYTES = 3_750_000
@@ -241,6 +242,8 @@ READ = Tool(
     ),
     input=ReadInput,
     run=_run_read,
+    seconds=SECONDS,
+    retries=RETRIES,
 )
 WRITE = Tool(
     name="write",
@@ -251,6 +254,8 @@ WRITE = Tool(
     ),
     input=WriteInput,
     run=_run_write,
+    seconds=SECONDS,
+    retries=RETRIES,
     changes="files",
     preview=_write_preview,
 )
@@ -263,6 +268,8 @@ EDIT = Tool(
     ),
     input=EditInput,
     run=_run_edit,
+    seconds=SECONDS,
+    retries=RETRIES,
     changes="files",
     preview=_edit_preview,
 )

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ostler.agent.models.asking import ToolSpec
+from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.shell import Printed
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
-from ostler.agent.workspace import ToolFailed
 from ostler.wire.providers import ClientTool
 
 

@@ -12,10 +12,10 @@ from typing import Annotated, Literal
 
 import msgspec
 
+from ostler.agent.operations import ToolFailed
 from ostler.agent.processes import started
 from ostler.agent.tools.shell import Heard
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
-from ostler.agent.workspace import ToolFailed
 from ostler.base.ids import ulid
 
 _SECONDS = 30

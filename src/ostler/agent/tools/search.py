@@ -1,23 +1,23 @@
 """Looking for text in files, and for files by their names."""
 
 import asyncio
-import os
 import re
-import shutil
-from pathlib import Path
+import shlex
+from collections.abc import Sequence
 from typing import Annotated
 
 import msgspec
 
-from ostler.agent.processes import started
+from ostler.agent.operations import ToolFailed
+from ostler.agent.tools.files import RETRIES, SECONDS
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
-from ostler.agent.workspace import ToolFailed
 
 _MOST_MATCHES = 200
 _LONGEST_LINE = 500
 _MOST_FILES = 200
 _MOST_LOOKED_AT = 200_000
 _SECONDS = 30
+_HAS_RIPGREP = "command -v rg >/dev/null"
 _MOST_BYTES = 2**20
 _MOST_ERRORS = 2000
 _WRONG = 2
@@ -88,13 +88,13 @@ class _Found:
 async def _grep(given: GrepInput, context: CallContext) -> Output:
     if given.type and given.type not in TYPES:
         raise ToolFailed(f"There is no type '{given.type}'. Possible: {', '.join(TYPES)}.")
-    place = f"./{context.workspace.place(given.path)}".removesuffix("/.")
-    command = _ripgrep(given, place) if shutil.which("rg", path=context.environ.get("PATH")) else _plain(given, place)
+    place = f"./{await asyncio.to_thread(context.workspace.place, given.path)}".removesuffix("/.")
+    command = f"{_HAS_RIPGREP} && exec {shlex.join(_ripgrep(given, place))}; exec {shlex.join(_plain(given, place))}"
     found = _Found()
     try:
         async with (
             asyncio.timeout(_SECONDS),
-            started(command, found, cwd=context.workspace.root, environ=context.environ, alone=False) as running,
+            context.workspace.run(command, found, environ=context.environ, seconds=_SECONDS, wrap=_in_shell) as running,
         ):
             over = (asyncio.ensure_future(running.ended()), asyncio.ensure_future(found.enough.wait()))
             try:
@@ -113,6 +113,10 @@ async def _grep(given: GrepInput, context: CallContext) -> Output:
         return Output(text="Nothing was found.")
     note = [f"[only the first {_MOST_MATCHES} matches; look for less]"] if cut else []
     return Output(text="\n".join([*sorted(lines, key=_place_of), *note]))
+
+
+def _in_shell(command: str) -> Sequence[str]:
+    return ("sh", "-c", command)
 
 
 def _ripgrep(given: GrepInput, place: str) -> list[str]:
@@ -142,17 +146,11 @@ def _find(given: FindInput, context: CallContext) -> Output:
     place = context.workspace.place(given.path)
     wanted = _regex(given.pattern.removeprefix("./"))
     is_name = "/" not in given.pattern
-    top = Path(context.workspace.root, place)
     found: list[tuple[float, str]] = []
     looked = 0
-    for folder, folders, files in os.walk(top):
-        folders[:] = [name for name in folders if name != ".git"]
-        below = os.path.relpath(folder, top)
-        looked += len(files)
-        for name in files:
-            path = name if below == "." else f"{below}/{name}"
-            if wanted.fullmatch(name if is_name else path):
-                found.append((_changed_at(f"{folder}/{name}"), path))
+    for looked, file in enumerate(context.workspace.files(place), 1):
+        if wanted.fullmatch(file.path.rpartition("/")[2] if is_name else file.path):
+            found.append((file.changed_at, file.path))
         if looked > _MOST_LOOKED_AT:
             break
     if not found:
@@ -164,13 +162,6 @@ def _find(given: FindInput, context: CallContext) -> Output:
     notes = [f"[{left} older files left out]"] if left else []
     notes += [f"[only the first {_MOST_LOOKED_AT} files were looked at]"] if looked > _MOST_LOOKED_AT else []
     return Output(text="\n".join([*shown, *notes]))
-
-
-def _changed_at(path: str) -> float:
-    try:
-        return os.lstat(path).st_mtime
-    except OSError:
-        return 0.0
 
 
 _GLOB = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}/]*\}|.", re.DOTALL)
@@ -209,6 +200,8 @@ GREP = Tool(
     ),
     input=GrepInput,
     run=_grep,
+    seconds=_SECONDS * 2,
+    retries=RETRIES,
 )
 FIND = Tool(
     name="find",
@@ -219,4 +212,6 @@ FIND = Tool(
     ),
     input=FindInput,
     run=_run_find,
+    seconds=SECONDS,
+    retries=RETRIES,
 )

@@ -9,7 +9,7 @@ import msgspec
 
 from ostler.agent.claims import Claim, Left
 from ostler.agent.entries import How
-from ostler.agent.processes import started
+from ostler.agent.operations import QUIET
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 
 _HEAD, _TAIL = 10_000, 40_000
@@ -17,7 +17,6 @@ _DRAIN_SECONDS = 2.0
 _DEFAULT_SECONDS, _MOST_SECONDS = 120, 600
 _PICKED_UP = "it came to its end while the agent was started anew; the end of its output may be missing"
 _CUT_OFF = "cut off: the agent was started anew while this ran. What it had done by then is done; it was not run again"
-_QUIET = {"PAGER": "cat", "GIT_PAGER": "cat", "GIT_TERMINAL_PROMPT": "0", "TERM": "dumb", "NO_COLOR": "1"}
 
 
 class BashInput(Input, frozen=True, kw_only=True):
@@ -83,12 +82,16 @@ async def _bash(given: BashInput, context: CallContext) -> Output:
     if (left := context.claim.left()) is not None:
         return _found(left)
     heard = Heard(context, context.claim)
-    command, environ = context.claim.wrapped(given.command), {**context.environ, **_QUIET}
+    running_it = context.workspace.run(
+        given.command,
+        heard,
+        environ={**context.environ, **QUIET},
+        seconds=given.timeout,
+        wrap=context.claim.wrapped,
+        alone=True,
+    )
     try:
-        async with (
-            asyncio.timeout(given.timeout),
-            started(command, heard, cwd=context.workspace.root, environ=environ, alone=True) as running,
-        ):
+        async with asyncio.timeout(given.timeout), running_it as running:
             code = await running.ended()
             await running.drained(_DRAIN_SECONDS)  # what it left running may hold its pipes
     except TimeoutError:

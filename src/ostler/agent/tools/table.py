@@ -3,6 +3,7 @@
 from collections.abc import Iterable
 from typing import Any
 
+from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.files import EDIT, READ, WRITE
 from ostler.agent.tools.people import ASK, PLAN
 from ostler.agent.tools.sandbox import SANDBOX
@@ -11,7 +12,6 @@ from ostler.agent.tools.shell import BASH
 from ostler.agent.tools.task import TASK
 from ostler.agent.tools.todo import TODO
 from ostler.agent.tools.tool import Tool
-from ostler.agent.workspace import ToolFailed
 
 _TOOLS = (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, TODO, TASK, ASK, PLAN)
 ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in _TOOLS}

@@ -8,7 +8,7 @@ import msgspec
 from ostler.agent.claims import Claim
 from ostler.agent.entries import Change, How, Picture, Tokens
 from ostler.agent.models.asking import ToolSpec
-from ostler.agent.workspace import ToolFailed, Workspace
+from ostler.agent.operations import Operations, ToolFailed
 from ostler.wire.own_agent import Todo
 
 
@@ -45,7 +45,7 @@ class People(Protocol):
 class CallContext(msgspec.Struct, frozen=True, kw_only=True):
     """All that a tool may use in one call."""
 
-    workspace: Workspace
+    workspace: Operations
     environ: Mapping[str, str]
     granted: set[str]
     """Files that people attached; they may be read wherever they are."""
@@ -71,6 +71,10 @@ class Tool(msgspec.Struct, Generic[_Given], frozen=True, kw_only=True):
     run: Callable[[_Given, CallContext], Awaitable[Output]]
     changes: Literal["nothing", "files", "anything"] = "nothing"
     """What changes something is only done with permission; what changes nothing may run beside others."""
+    seconds: float | None = None
+    """How long a call may take; None for one whose input or whose people say it."""
+    retries: int = 0
+    """How often a call is made again that did not reach the workspace; only where nothing can be done twice by it."""
     preview: Callable[[_Given, CallContext], str | None] = lambda *_: None
     """The diff that people see before they allow it."""
     is_alone: Callable[[_Given], bool] = lambda _: False

@@ -1,6 +1,7 @@
 """`ostler agent`: Ostler's own agent does one task in a folder, without a server; for scripts and benchmarks."""
 
 import os
+import shlex
 import shutil
 import signal
 import subprocess
@@ -66,7 +67,8 @@ class TaskOrLeader(click.Group):
 @click.option("--permission-mode", type=click.Choice(["bypass", "plan"]), default="bypass", show_default=True)
 @click.option("--max-turns", type=click.IntRange(1, 10_000), metavar="COUNT", help="Most calls of the model.")
 @click.option("--max-tokens", type=click.IntRange(1), metavar="COUNT", help="Most tokens in an answer of the model.")
-@click.option("--cwd", type=click.Path(exists=True, file_okay=False), default=".", help="Folder to work in.")
+@click.option("--cwd", default=".", metavar="FOLDER", help="Folder to work in.")
+@click.option("--through", metavar="COMMAND", help="Work where COMMAND leads, such as 'podman exec -i NAME'.")
 @click.option("--output", type=_FILE, metavar="FILE", help="Write all that the agent says, one JSON object per line.")
 @click.option("--trajectory", type=_FILE, metavar="FILE", help="Write what it did, step by step (ATIF).")
 @click.pass_context
@@ -82,6 +84,8 @@ def command(ctx: click.Context, /, task: str | None, task_file: IO[str] | None, 
     words = (task if task_file is None else task_file.read()) or ""
     if not words.strip():
         raise click.UsageError("The task is empty")
+    through = shlex.split(given["through"] or "")
+    _check_folder(given["cwd"], is_elsewhere=bool(through))
     start = Start(
         version=__version__,
         permission_mode=given["permission_mode"],
@@ -89,10 +93,21 @@ def command(ctx: click.Context, /, task: str | None, task_file: IO[str] | None, 
         effort=given["variant"],
         max_turns=given["max_turns"],
         max_tokens=given["max_tokens"],
+        through=tuple(through),
+        folder=given["cwd"] if through else "",
     )
     trajectory = Trajectory(given["trajectory"], words, given["model"])
-    with _agent(given["cwd"]) as process, _log(given["output"]) as log:
+    with _agent("." if through else given["cwd"]) as process, _log(given["output"]) as log:
         ctx.exit(_run(process, start, words, trajectory, log))
+
+
+def _check_folder(folder: str, *, is_elsewhere: bool) -> None:
+    if is_elsewhere and not folder.startswith("/"):
+        raise click.UsageError(
+            f"With --through, --cwd is the folder there, such as --cwd /work; '{folder}' is not absolute"
+        )
+    if not is_elsewhere and not Path(folder).is_dir():
+        raise click.UsageError(f"There is no folder '{folder}'")
 
 
 @contextmanager
