@@ -36,6 +36,7 @@ from ostler.agent.operations import Operations
 from ostler.agent.prompts import PLANNING, SUB_AGENT, system_prompt
 from ostler.agent.skills import skills
 from ostler.agent.speaking import Spoken, ask_quietly, speak
+from ostler.agent.tools.code import code_tools
 from ostler.agent.tools.foreign import client_tools
 from ostler.agent.tools.people import PLAN
 from ostler.agent.tools.table import chosen, of_sub_agent
@@ -79,6 +80,7 @@ class Loop:
         self._workspace = workspace
         self._gate = gate or Gate(start, inbox)
         self._tools = chosen(start.tools, plans=gate is None and self._gate.plans) | client_tools(start.client_tools)
+        self._tools |= code_tools(start.code_tools)
         self._of_servers: set[str] = set()
         """Those of the MCP servers."""
         self._specs: tuple[ToolSpec, ...] = ()
@@ -87,7 +89,7 @@ class Loop:
         self._calls.granted |= {path for entry in journal.entries if isinstance(entry, User) for path in entry.files}
         found = skills(workspace, Path(environ.get("HOME") or "."))
         self._calls.granted |= {skill.path for skill in found}
-        self._system = system_prompt(workspace, start.instructions, found)
+        self._system = system_prompt(workspace, found, base=start.system_prompt, instructions=start.instructions)
         self._open: tuple[Endpoint, Model, Fitted] | None = None
         self._used = Tokens()
         self._last: list[tuple[str, str]] = []

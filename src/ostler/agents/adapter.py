@@ -11,7 +11,7 @@ from typing import Any, Literal, Protocol, TypeAlias
 import msgspec
 
 from ostler.agents.sources import Source
-from ostler.wire.agents import Capabilities, Command, Limit, Mode, Model
+from ostler.wire.agents import Capabilities, Command, Limit, Mode, Model, SystemPrompt
 from ostler.wire.events import TurnOutcome
 from ostler.wire.running import AgentSpec, Answer, Draft, Prompt
 
@@ -132,6 +132,10 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """The tools that a session may choose from, if it obeys such a choice."""
     client_tools: bool = False
     """Whether its model can have tools that the client of a session answers."""
+    code_tools: bool = False
+    """Whether it runs tools that are programs in a sandbox."""
+    system_prompt: Callable[[], SystemPrompt] | None = None
+    """Reads what its model is told before everything else, if a session may bring something else instead."""
     aliases: tuple[str, ...] = ()
     remote_memory: bool = False
     """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""

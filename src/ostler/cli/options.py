@@ -34,6 +34,12 @@ _OPTIONS = (
     click.option("--variant", help="Effort of the model."),
     click.option("--mode", help="Way of working, such as plan."),
     *_INSTRUCTIONS,
+    click.option(
+        "--system-prompt-file",
+        type=click.File(encoding="utf-8"),
+        metavar="FILE",
+        help="What takes the place of the agent's own system prompt, where it lets you.",
+    ),
     click.option("--max-turns", type=int, metavar="COUNT", help="Most calls of the model in a turn."),
     click.option("--max-tokens", type=int, metavar="COUNT", help="Most tokens in an answer of the model."),
     click.option("--temperature", type=float, help="How freely the model chooses its words."),
@@ -126,6 +132,7 @@ class Arguments(TypedDict):
     variant: str | None
     mode: str | None
     instructions: str | None
+    system_prompt: str | None
     limits: TurnLimits
     temperature: float | None
     tools: tuple[str, ...] | None
@@ -162,6 +169,7 @@ def session_arguments(given: dict[str, Any]) -> Arguments:
         "cwd": cwd,
         "repo": repo,
         "instructions": instructions_of(given),
+        "system_prompt": given["system_prompt_file"].read() if given["system_prompt_file"] else None,
         "limits": TurnLimits(max_turns=given["max_turns"], max_tokens=given["max_tokens"]),
         "tools": given["tools"] or None,
     }

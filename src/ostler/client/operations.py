@@ -24,7 +24,7 @@ from ostler.wire.agents import (
 )
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
-from ostler.wire.providers import ClientTool, McpServer
+from ostler.wire.providers import ClientTool, CodeTool, McpServer
 from ostler.wire.search import SearchResults, Speaker
 from ostler.wire.sessions import (
     AskList,
@@ -212,10 +212,12 @@ def create_session(
     variant: str | None = None,
     mode: str | None = None,
     instructions: str | None = None,
+    system_prompt: str | None = None,
     limits: TurnLimits | None = None,
     temperature: float | None = None,
     tools: Sequence[str] | None = None,
     client_tools: Sequence[ClientTool] = (),
+    code_tools: Sequence[CodeTool] = (),
     permission_mode: PermissionMode = "default",
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
@@ -237,10 +239,12 @@ def create_session(
         variant=variant,
         mode=mode,
         instructions=instructions,
+        system_prompt=system_prompt,
         limits=limits or TurnLimits(),
         temperature=temperature,
         tools=None if tools is None else tuple(tools),
         client_tools=tuple(client_tools),
+        code_tools=tuple(code_tools),
         permission_mode=permission_mode,
         env=dict(env or {}),
         cwd=cwd,

@@ -120,6 +120,8 @@ class Catalogue:
             limits=info.limits,
             tools=info.tools,
             client_tools=info.client_tools,
+            code_tools=info.code_tools,
+            system_prompt=info.system_prompt() if info.system_prompt is not None else None,
             continues_turns=info.continues_turns,
             commands=self._commands.get(info.id),
             settings_schema_ref=f"/api/v1/schemas/agents/{info.id}.json",

@@ -42,6 +42,7 @@ from ostler.runner.session_folders import SessionFolders
 from ostler.runner.starting.starter import Starter
 from ostler.wire.agents import Agent, AgentLogin, Installed, Limit, LoginOrder
 from ostler.wire.events import LogData, NoticeData
+from ostler.wire.providers import ClientTool, CodeTool
 from ostler.wire.running import Accepted, AgentSpec, Draft, ProcessRef, RunnerStats
 
 
@@ -320,10 +321,17 @@ def _check_settings(info: Info, spec: AgentSpec) -> None:
     if unknown := [name[:50] for name in spec.tools or () if name not in info.tools]:
         known = f"has {', '.join(info.tools)}" if info.tools else "decides itself which tools it has"
         errors["tools"] = [f"{', '.join(map(repr, unknown))} cannot be chosen: agent '{info.id}' {known}"]
-    if spec.client_tools and not info.client_tools:
-        errors["clientTools"] = [f"cannot be given to agent '{info.id}'"]
-    elif taken := [tool.name for tool in spec.client_tools if tool.name in info.tools]:
-        errors["clientTools"] = [f"agent '{info.id}' has {', '.join(map(repr, taken))} itself"]
+    if spec.system_prompt is not None and info.system_prompt is None:
+        errors["systemPrompt"] = [f"cannot be given to agent '{info.id}', which keeps its own; use instructions"]
+    given: tuple[tuple[str, bool, Sequence[ClientTool | CodeTool]], ...] = (
+        ("clientTools", info.client_tools, spec.client_tools),
+        ("codeTools", info.code_tools, spec.code_tools),
+    )
+    for field, takes, tools in given:
+        if tools and not takes:
+            errors[field] = [f"cannot be given to agent '{info.id}'"]
+        elif taken := [tool.name for tool in tools if tool.name in info.tools]:
+            errors[field] = [f"agent '{info.id}' has {', '.join(map(repr, taken))} itself"]
     if errors:
         reasons = "; ".join(f"{field}: {reasons[0]}" for field, reasons in errors.items())
         raise Unprocessable(reason=f"{reasons}. Leave it out, or choose another agent.", errors=errors)

@@ -89,6 +89,14 @@ class Command(Answer, frozen=True, kw_only=True):
     """What may stand behind the name."""
 
 
+class SystemPrompt(Answer, frozen=True, kw_only=True):
+    """What an agent tells its model before everything else."""
+
+    version: str
+    """Another one for every change of the text."""
+    text: str
+
+
 class Agent(Answer, frozen=True, kw_only=True):
     """One agent of the catalogue."""
 
@@ -108,6 +116,10 @@ class Agent(Answer, frozen=True, kw_only=True):
     """The tools that a client may choose from; of an agent that decides itself, none."""
     client_tools: bool = False
     """Whether a client can give it tools that the client answers itself."""
+    code_tools: bool = False
+    """Whether a session can bring tools for it that are programs."""
+    system_prompt: SystemPrompt | None = None
+    """What a session's `systemPrompt` takes the place of; absent for an agent that does not let it be changed."""
     continues_turns: bool = False
     """Whether a new process goes on with a turn in which its process died; without, such a turn ends."""
     commands: tuple[Command, ...] | None = None

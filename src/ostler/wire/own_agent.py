@@ -8,7 +8,7 @@ from typing import Literal, get_args
 
 import msgspec
 
-from ostler.wire.providers import ClientTool, McpServer
+from ostler.wire.providers import ClientTool, CodeTool, McpServer
 
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
@@ -41,6 +41,8 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     model: str | None = None
     effort: Effort | None = None
     instructions: str | None = None
+    system_prompt: str | None = None
+    """In the place of the agent's own; the rules of the folder, skills and instructions follow it."""
     max_turns: int | None = None
     """Model calls in one turn."""
     max_tokens: int | None = None
@@ -50,6 +52,8 @@ class Start(ToAgent, frozen=True, kw_only=True, tag="start"):
     """All tools that the model may have; None for every one."""
     client_tools: tuple[ClientTool, ...] = ()
     """Those that the client answers, as asks."""
+    code_tools: tuple[CodeTool, ...] = ()
+    """Those that are programs for the sandbox."""
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)
     heard: tuple[str, ...] = ()
     """Of a turn that an earlier process did not end: ids of messages and calls of which people know everything."""

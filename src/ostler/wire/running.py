@@ -8,7 +8,7 @@ from ostler.wire.events import EVENTS, EventSource, PermissionData, PermissionMo
 from ostler.wire.grants import Grant
 from ostler.wire.items import Item, StderrOutput
 from ostler.wire.parts import PromptPart
-from ostler.wire.providers import ClientTool, McpServer, Provider
+from ostler.wire.providers import ClientTool, CodeTool, McpServer, Provider
 from ostler.wire.sessions import ProcessInfo, TurnLimits
 
 if TYPE_CHECKING:
@@ -94,12 +94,16 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     mode: str | None = None
     instructions: str | None = None
     """What the agent is told in every turn, beside its own system prompt."""
+    system_prompt: str | None = None
+    """What takes the place of its own system prompt."""
     limits: TurnLimits = TurnLimits()
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     """All tools that its model may have; None for those that it has by itself."""
     client_tools: tuple[ClientTool, ...] = ()
     """Those that the session's client answers."""
+    code_tools: tuple[CodeTool, ...] = ()
+    """Those that are programs."""
     resume: str | None = None
     """The native session id to go on with."""
     turn_timeout_seconds: float | None = None

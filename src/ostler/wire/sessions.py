@@ -7,7 +7,7 @@ import msgspec
 from ostler.wire.events import PermissionData, PermissionMode, QuestionData, SessionStatus, TurnOutcome
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart, PromptPart
-from ostler.wire.providers import ClientTool, McpServers
+from ostler.wire.providers import ClientTool, CodeTool, McpServers
 from ostler.wire.runners import Placement, SessionRunner
 from ostler.wire.struct import Answer, Body, Wire
 from ostler.wire.tasks import (
@@ -67,6 +67,9 @@ class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
     instructions: str | None = None
     """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
     setting, empty for none."""
+    system_prompt: str | None = None
+    """What takes the place of the agent's own system prompt, at most 64 KiB; for an agent that shows its own
+    (`systemPrompt` in the catalogue). Instructions, rules of the folder and skills are told after it."""
     limits: TurnLimits = TurnLimits()
     temperature: Annotated[float, _up_to(MOST_TEMPERATURE, 0)] | None = None
     """How freely the model chooses its words; for an agent that obeys it (`limits` in the catalogue)."""
@@ -75,6 +78,8 @@ class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
     client_tools: tuple[ClientTool, ...] = ()
     """Tools of the client's own, which it answers as asks; for an agent that takes them (`clientTools` in the
     catalogue). `tools` does not touch them."""
+    code_tools: tuple[CodeTool, ...] = ()
+    """Tools that are programs, run in a sandbox; for an agent that takes them (`codeTools` in the catalogue)."""
     permission_mode: PermissionMode = "default"
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
@@ -193,6 +198,10 @@ class Session(Answer, frozen=True, kw_only=True):
     mode: str | None = None
     instructions: str | None = None
     """What the agent is told in every turn; absent if nothing is, and in lists."""
+    system_prompt: str | None = None
+    """What took the place of the agent's own; absent if nothing did, and in lists."""
+    code_tools: tuple[str, ...] = ()
+    """The names of its tools that are programs."""
     provider: str | None = None
     """Type and address of the session's own model provider."""
     turn_id: str | None = None

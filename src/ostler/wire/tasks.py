@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 import msgspec
 
 from ostler.wire.events import PermissionMode, SessionStatus
-from ostler.wire.providers import McpServers, ProviderType
+from ostler.wire.providers import CodeTool, McpServers, ProviderType
 from ostler.wire.struct import Answer, Body
 from ostler.wire.texts import Branch, Choice, Labels, Line, Paragraphs, Prompt, Variables, WebAddress, WebhookSecret
 from ostler.wire.workspaces import (
@@ -45,6 +45,8 @@ class TaskSettings(Body, frozen=True, kw_only=True, omit_defaults=True):
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
     mcp_servers: McpServers = msgspec.field(default_factory=dict)
+    code_tools: tuple[CodeTool, ...] = ()
+    """Tools that are programs, run in a sandbox; for an agent that takes them (`codeTools` in the catalogue)."""
     turn_timeout_seconds: Annotated[float, msgspec.Meta(ge=0)] | None = None
     max_tokens: Annotated[int, msgspec.Meta(ge=1)] | None = None
     """How much the agent writes at most in one answer of its model; for an agent that obeys it (`limits` in the

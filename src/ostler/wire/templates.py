@@ -79,6 +79,8 @@ class TemplateRevision(Answer, frozen=True, kw_only=True):
     agent: str | None = None
     variables: dict[str, TemplateVariable] = msgspec.field(default_factory=dict)
     skills: tuple[str, ...] = ()
+    code_tools: tuple[str, ...] = ()
+    """Its tools that are programs."""
     metadata: dict[str, str] = msgspec.field(default_factory=dict)
     files: int = 0
     size: int = 0

@@ -18,9 +18,9 @@ _RULES = "AGENTS.md"
 _MOST_RULES = 32 * 2**10
 
 
-def system_prompt(workspace: Operations, instructions: str | None, found: list[Skill]) -> str:
-    """Who the model is, where it works, and the rules of the workspace and of the session."""
-    parts = [_BASE.read_text().strip(), _surroundings(workspace)]
+def system_prompt(workspace: Operations, found: list[Skill], *, base: str | None, instructions: str | None) -> str:
+    """Who the model is, where it works, and the rules of the workspace and of the session; `base` is for our own."""
+    parts = [(base or _BASE.read_text()).strip(), _surroundings(workspace)]
     if rules := _rules(workspace):
         parts.append(f"The rules of this workspace, from its {_RULES}:\n\n{rules}")
     if skills := as_instructions(found):

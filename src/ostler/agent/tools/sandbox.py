@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -17,6 +17,7 @@ from ostler.agent.processes import started
 from ostler.agent.tools.shell import Heard
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 from ostler.base.ids import ulid
+from ostler.wire.providers import CodeLanguage
 
 _SECONDS = 30
 _BYTES = 256 * 2**20
@@ -33,31 +34,37 @@ _LIMITED = 'echo $$ > "$0/cgroup.procs" || exit 125; exec "$@"'
 class SandboxInput(Input, frozen=True, kw_only=True):
     """What `run-sandbox` takes."""
 
-    language: Annotated[Literal["python", "typescript"], msgspec.Meta(description="What the code is written in")]
+    language: Annotated[CodeLanguage, msgspec.Meta(description="What the code is written in")]
     code: Annotated[str, msgspec.Meta(min_length=1, description="A whole program; what it prints is the answer")]
 
 
 async def _run(given: SandboxInput, context: CallContext) -> Output:
+    return await run_code(given.language, given.code, context)
+
+
+async def run_code(language: CodeLanguage, code: str, context: CallContext, given: bytes = b"") -> Output:
+    """Run a program behind walls; `given` is what it reads from standard input. Raises ToolFailed."""
     walls = await _walls(context.environ)
     heard = Heard(context)
     with tempfile.TemporaryDirectory(prefix="ostler-sandbox-") as folder, _memory_limit() as group:
-        is_python = given.language == "python"
-        file = Path(folder) / ("main.py" if is_python else "main.ts")
-        file.write_text(given.code)
+        is_python = language == "python"
+        file, read = Path(folder) / ("main.py" if is_python else "main.ts"), Path(folder) / "input"
+        file.write_text(code)
+        read.write_bytes(given)
         program = _python(group) if is_python else await _node(context.environ, group)
-        mounted = ("--ro-bind", str(file), f"/code/{file.name}", "--remount-ro", "/")
-        command = _in_group(group, (*walls, *mounted, "--", *program))
+        mounted = ("--ro-bind", str(file), f"/code/{file.name}", "--ro-bind", str(read), "/code/input")
+        command = _in_group(group, (*walls, *mounted, "--remount-ro", "/", "--", *program))
         try:
             async with (
                 asyncio.timeout(_SECONDS),
                 started(command, heard, cwd="/", environ=context.environ, alone=False) as running,
             ):
-                code = await running.ended()
+                ended = await running.ended()
                 await running.drained(_DRAIN_SECONDS)
         except TimeoutError:
             text = f"{heard.printed.whole()}\n[ended after {_SECONDS} seconds]"
             return Output(text=text.lstrip("\n"), failed=True)
-    return _answer(heard.printed.whole().rstrip(), code, _mechanism(group, is_python=is_python))
+    return _answer(heard.printed.whole().rstrip(), ended, _mechanism(group, is_python=is_python))
 
 
 def _answer(printed: str, code: int, mechanism: str) -> Output:
@@ -144,7 +151,7 @@ async def _version(program: str, environ: Mapping[str, str]) -> tuple[int, int]:
 
 
 def _bounded(command: Sequence[str], bounds: str) -> tuple[str, ...]:
-    return ("/bin/sh", "-c", f'{bounds} ulimit -t {_SECONDS}; ulimit -c 0; exec "$@"', "sh", *command)
+    return ("/bin/sh", "-c", f'{bounds} ulimit -t {_SECONDS}; ulimit -c 0; exec "$@" </code/input', "sh", *command)
 
 
 # Its memory

@@ -1,6 +1,9 @@
 """Ostler's own agent: launches `python -m ostler.agent` and tells it everything in its first line."""
 
+import hashlib
 import sys
+from functools import cache
+from pathlib import Path
 
 from ostler import __version__
 from ostler.agents.adapter import (
@@ -18,10 +21,20 @@ from ostler.agents.adapter import (
 from ostler.agents.ostler.translator import OstlerTranslator
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
-from ostler.wire.agents import Mode, Model
+from ostler.wire.agents import Mode, Model, SystemPrompt
 from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, TOOLS
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
+
+_PROMPT = Path(__file__).parents[2] / "agent" / "prompts" / "base.md"
+
+
+@cache
+def system_prompt() -> SystemPrompt:
+    """The words that ship beside the agent."""
+    text = _PROMPT.read_text().strip()
+    return SystemPrompt(version=hashlib.sha256(text.encode()).hexdigest()[:12], text=text)
+
 
 INFO = Info(
     id="ostler",
@@ -31,6 +44,8 @@ INFO = Info(
     limits=("maxTurns", "maxTokens", "temperature"),
     tools=TOOLS,
     client_tools=True,
+    code_tools=True,
+    system_prompt=system_prompt,
     continues_turns=True,
     modes=(
         Mode(id="default", name="Default", description="Does what the prompt says."),

@@ -162,11 +162,13 @@ def _start(spec: AgentSpec) -> Start:
         model=spec.model,
         effort=spec.variant,  # type: ignore[arg-type]  # `prepare` has refused all others
         instructions=spec.instructions,
+        system_prompt=spec.system_prompt,
         max_turns=spec.limits.max_turns,
         max_tokens=spec.limits.max_tokens,
         temperature=spec.temperature,
         tools=spec.tools,
         client_tools=spec.client_tools,
+        code_tools=spec.code_tools,
         mcp_servers=spec.mcp_servers,
         heard=spec.continues.heard if spec.continues is not None else (),
         begun=tuple(item.native_item_id or "" for item in spec.continues.items) if spec.continues is not None else (),

@@ -41,12 +41,19 @@ def list_agents(target: Target, as_json: bool) -> None:
 
 @command.command()
 @click.argument("agent")
+@click.option("--system-prompt", is_flag=True, help="Show its system prompt alone.")
 @json_option
 @click.pass_obj
-def get(target: Target, agent: str, as_json: bool) -> None:
+def get(target: Target, agent: str, system_prompt: bool, as_json: bool) -> None:
     """Show one agent."""
     with connect(target) as client:
         found = client.agents.get(agent)
+    if system_prompt:
+        prompt = found.system_prompt
+        if prompt is None:
+            raise click.ClickException(f"Agent '{found.id}' does not show its system prompt; agent 'ostler' does")
+        show(prompt, as_json, lambda: prompt.text)
+        return
     show(found, as_json, lambda: _agent_text(found))
 
 
@@ -124,6 +131,7 @@ def _agent_text(agent: Agent) -> str:
             ("hint", _hint(agent)),
             ("modes", [mode.id for mode in agent.modes]),
             ("models", [model.id for model in agent.models]),
+            ("system prompt", agent.system_prompt and f"{agent.system_prompt.version} (see it with --system-prompt)"),
             ("credentials", agent.credentials_available),
             ("can", able),
             ("only by itself", [name for name, value in agent.coverage.items() if value == "native"]),

@@ -11,7 +11,7 @@ API = "/api/v1"
 
 def listed_view(session: Session) -> Session:
     """A session of a list: without its instructions and order, which could make a page of many megabytes."""
-    return msgspec.structs.replace(session, instructions=None, task=None)
+    return msgspec.structs.replace(session, instructions=None, system_prompt=None, task=None)
 
 
 def live_view(live: LiveSession) -> Session:

@@ -12,7 +12,15 @@ from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
-from ostler.wire.providers import ClientTool, HttpMcpServer, McpServer, StdioMcpServer
+from ostler.wire.providers import (
+    LARGEST_CODE_TOOL,
+    TOOL_NAME,
+    ClientTool,
+    CodeTool,
+    HttpMcpServer,
+    McpServer,
+    StdioMcpServer,
+)
 from ostler.wire.sessions import MOST_TEMPERATURE, MOST_TOKENS, MOST_TURNS, CreateSession
 from ostler.wire.texts import (
     CHOICE,
@@ -31,7 +39,7 @@ _CHOICE = re.compile(CHOICE)
 _SERVER = re.compile(SERVER)
 _LINE = re.compile(LINE)
 _TOKEN = re.compile(TOKEN)
-_CLIENT_TOOL = re.compile(r"[A-Za-z][A-Za-z0-9_-]{0,63}")
+_CLIENT_TOOL = re.compile(TOOL_NAME)
 _MOST_CLIENT_TOOLS, _LARGEST_CLIENT_TOOL = 64, 32 * 2**10
 _CHOICES = ("model", "variant", "mode")
 _REFUSED = (
@@ -159,11 +167,26 @@ def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcpServ
 
 def check_client_tools(tools: Sequence[ClientTool]) -> None:
     """Raise for tools of a client that no model could be offered."""
+    _check_tools("clientTools", tools, _LARGEST_CLIENT_TOOL)
+
+
+def check_code_tools(tools: Sequence[CodeTool], beside: Sequence[ClientTool]) -> None:
+    """Raise for programs that no model could be offered, also because a tool of the client has the same name."""
+    _check_tools("codeTools", tools, LARGEST_CODE_TOOL)
+    taken = {tool.name for tool in beside}
+    for number, tool in enumerate(tools):
+        if tool.name in taken:
+            _refuse(f"codeTools[{number}].name", f"'{tool.name}' is one of clientTools too")
+        if not tool.code.strip():
+            _refuse(f"codeTools[{number}].code", "must be a program")
+
+
+def _check_tools(name: str, tools: Sequence[ClientTool | CodeTool], largest: int) -> None:
     names = [tool.name for tool in tools]
     if len(tools) > _MOST_CLIENT_TOOLS:
-        _refuse("clientTools", f"are {len(tools)}, and a session has {_MOST_CLIENT_TOOLS} at most")
+        _refuse(name, f"are {len(tools)}, and a session has {_MOST_CLIENT_TOOLS} at most")
     for number, tool in enumerate(tools):
-        field = f"clientTools[{number}]"
+        field = f"{name}[{number}]"
         if not _CLIENT_TOOL.fullmatch(tool.name) or "__" in tool.name:
             _refuse(
                 f"{field}.name", f"{tool.name[:80]!r} must be of A-Z a-z 0-9 _ -, begin with a letter, have no '__'"
@@ -174,8 +197,8 @@ def check_client_tools(tools: Sequence[ClientTool]) -> None:
             _refuse(f"{field}.description", "must say what the tool does")
         if tool.input_schema.get("type", "object") != "object":
             _refuse(f"{field}.inputSchema", "must be a JSON Schema of an object")
-        if len(msgspec.json.encode(tool)) > _LARGEST_CLIENT_TOOL:
-            _refuse(field, f"is larger than {_LARGEST_CLIENT_TOOL // 2**10} KiB")
+        if len(msgspec.json.encode(tool)) > largest:
+            _refuse(field, f"is larger than {largest // 2**10} KiB")
 
 
 def _refuse(field: str, reason: str) -> NoReturn:

@@ -11,6 +11,7 @@ from ostler.server.sessions.admission import (
     Admission,
     check_choices,
     check_client_tools,
+    check_code_tools,
     check_credential,
     check_labels,
     check_ranges,
@@ -54,6 +55,7 @@ def new_session(
     check_ranges(wanted)
     check_servers(wanted.mcp_servers)
     check_client_tools(wanted.client_tools)
+    check_code_tools(wanted.code_tools, wanted.client_tools)
     check_labels(wanted.labels)
     check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
     if wanted.instructions is None:
@@ -105,11 +107,13 @@ def _spec_of(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | 
         model=wanted.model,
         variant=wanted.variant,
         mode=wanted.mode,
-        instructions=_checked_instructions(wanted.instructions),
+        instructions=_checked_text("instructions", wanted.instructions) or None,
+        system_prompt=_checked_system_prompt(wanted.system_prompt),
         limits=wanted.limits,
         temperature=wanted.temperature,
         tools=wanted.tools,
         client_tools=wanted.client_tools,
+        code_tools=wanted.code_tools,
         turn_timeout_seconds=wanted.turn_timeout_seconds,
         provider=checked_provider(wanted.provider),
         mcp_servers=wanted.mcp_servers,
@@ -184,13 +188,20 @@ def _runtime(given: TaskRuntime | None) -> Runtime:
     return Runtime() if given is None else msgspec.convert(given, Runtime, from_attributes=True)
 
 
-def _checked_instructions(instructions: str | None) -> str | None:
-    """The instructions, or None for empty ones."""
-    if (size := len((instructions or "").encode())) > MOST_INSTRUCTIONS:
+def _checked_text(field: str, text: str | None) -> str | None:
+    if (size := len((text or "").encode())) > MOST_INSTRUCTIONS:
         reason = f"must not be longer than {MOST_INSTRUCTIONS} bytes"
         hint = "Put the rest into a file of the workspace."
-        raise InvalidRequest(reason=f"instructions {reason}, not {size}. {hint}", errors={"instructions": [reason]})
-    return instructions or None
+        raise InvalidRequest(reason=f"{field} {reason}, not {size}. {hint}", errors={field: [reason]})
+    return text
+
+
+def _checked_system_prompt(text: str | None) -> str | None:
+    if text is not None and not text.strip():
+        reason = "must say something"
+        hint = "Leave it out for the agent's own."
+        raise InvalidRequest(reason=f"systemPrompt {reason}. {hint}", errors={"systemPrompt": [reason]})
+    return _checked_text("systemPrompt", text)
 
 
 def _cwd(wanted: CreateSession) -> str:
@@ -228,10 +239,12 @@ def agent_spec(
         variant=spec.variant,
         mode=spec.mode,
         instructions=spec.instructions,
+        system_prompt=spec.system_prompt,
         limits=spec.limits,
         temperature=spec.temperature,
         tools=spec.tools,
         client_tools=spec.client_tools,
+        code_tools=spec.code_tools,
         resume=resume,
         turn_timeout_seconds=spec.turn_timeout_seconds,
         provider=spec.provider,

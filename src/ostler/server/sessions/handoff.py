@@ -57,6 +57,8 @@ def spec_for(session: SessionCore, wanted: SessionHandoffData, provider: Provide
         temperature=None,
         tools=None,
         client_tools=(),
+        code_tools=(),
+        system_prompt=None,
         provider=provider or now.provider,
         next_provider=None,
         task=replace(now.task, agent_version=None) if now.task is not None else None,

@@ -8,7 +8,7 @@ from ostler.server.store.outline import Mark
 from ostler.wire.delivery import DeliveryAccess
 from ostler.wire.events import PermissionMode, SessionStatus
 from ostler.wire.grants import Grant
-from ostler.wire.providers import ClientTool, McpServer, Provider
+from ostler.wire.providers import ClientTool, CodeTool, McpServer, Provider
 from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.runners import Needs
 from ostler.wire.sessions import Ask, Turn, TurnLimits
@@ -33,10 +33,12 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     mode: str | None = None
     instructions: str | None = None
+    system_prompt: str | None = None
     limits: TurnLimits = TurnLimits()
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     client_tools: tuple[ClientTool, ...] = ()
+    code_tools: tuple[CodeTool, ...] = ()
     turn_timeout_seconds: float | None = None
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] = msgspec.field(default_factory=dict)

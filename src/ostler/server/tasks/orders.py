@@ -38,6 +38,7 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
         labels=task.labels,
         provider=settings.provider,
         mcp_servers=settings.mcp_servers,
+        code_tools=settings.code_tools,
         turn_timeout_seconds=settings.turn_timeout_seconds,
         repo=task.repo,
         runtime=task.runtime,

@@ -81,6 +81,8 @@ def session_view(
         variant=settings.variant,
         mode=settings.mode,
         instructions=settings.instructions,
+        system_prompt=settings.system_prompt,
+        code_tools=tuple(sorted(tool.name for tool in settings.code_tools)),
         provider=f"{provider.type} at {provider.base_url}" if (provider := settings.provider) else None,
         turn_id=state.turn.turn_id if state.turn else None,
         turn_started_at=state.turn.started_at if state.turn else None,

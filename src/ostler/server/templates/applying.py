@@ -1,6 +1,6 @@
 """Sessions and tasks that begin with a template: what it says stands where the request is silent."""
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from typing import Any, TypeVar
 
 import msgspec
@@ -11,6 +11,7 @@ from ostler.base.redaction import holds_secret
 from ostler.server.store.templates import Templates
 from ostler.server.templates.reading import AgentLayer, Definition, wrong
 from ostler.server.templates.service import found
+from ostler.wire.providers import CodeTool
 from ostler.wire.sessions import CreateSession
 from ostler.wire.tasks import CreateTask, TaskAgent, TaskSettings
 from ostler.wire.templates import placed, value_text
@@ -77,6 +78,7 @@ def with_template(wanted: CreateSession, template: Filled, given: Collection[str
         template=None,
         inputs={},
         mcp_servers={**definition.mcp_servers, **wanted.mcp_servers},
+        code_tools=_code_tools(definition, wanted.code_tools),
         labels={**wanted.labels, LABEL: template.reference},
     )
 
@@ -98,7 +100,11 @@ async def task_of(store: Templates, project: str, wanted: CreateTask, given: Col
     if layer.limits is not None:
         says["max_tokens"] = layer.limits.max_tokens
     settings = _where_silent(agent.settings, says, given)
-    settings = replace(settings, mcp_servers={**definition.mcp_servers, **settings.mcp_servers})
+    settings = replace(
+        settings,
+        mcp_servers={**definition.mcp_servers, **settings.mcp_servers},
+        code_tools=_code_tools(definition, settings.code_tools),
+    )
     name = agent.type or definition.agent.agent
     if not name:
         raise _invalid("agent", "is required: the template names none")
@@ -119,6 +125,12 @@ async def task_of(store: Templates, project: str, wanted: CreateTask, given: Col
         workspace=workspace,
         labels={**wanted.labels, LABEL: template.reference},
     )
+
+
+def _code_tools(definition: Definition, wanted: Sequence[CodeTool]) -> tuple[CodeTool, ...]:
+    """Those of both; one that a request brings goes before its namesake."""
+    own = {tool.name for tool in wanted}
+    return (*(tool for tool in definition.code_tools if tool.name not in own), *wanted)
 
 
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):

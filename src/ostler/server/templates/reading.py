@@ -2,6 +2,7 @@
 
 import re
 import tomllib
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import msgspec
@@ -10,7 +11,7 @@ from ostler.base.redaction import holds_secret, is_secret_name
 from ostler.server.templates.folders import Faults, Folder, skill_of
 from ostler.wire.events import PermissionMode
 from ostler.wire.prompts import NAME
-from ostler.wire.providers import HttpMcpServer, McpServer, StdioMcpServer
+from ostler.wire.providers import LARGEST_CODE_TOOL, TOOL_NAME, CodeTool, HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import MOST_INSTRUCTIONS, TurnLimits
 from ostler.wire.tasks import TaskDelivery, TaskRuntime
 from ostler.wire.templates import PLACE, TemplateVariable, VariableType
@@ -21,6 +22,8 @@ AGENT, INFRASTRUCTURE = "agent.toml", "infrastructure.toml"
 _VARIABLE = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,63}")
 _FIELD = re.compile(r"^(?P<name>name|description):[ \t]*(?P<value>.*)$", re.MULTILINE)
 _LONGEST_DESCRIPTION = 1024
+_TOOL = re.compile(r"tools/(?P<name>[^/]+)\.(?P<ending>py|ts)")
+_TOOL_HEAD = re.compile(r"^(#|//) /// tool\n(?P<toml>(?:(?:#|//)[^\n]*\n)*?)(#|//) ///$", re.MULTILINE)
 
 
 class _Manifest(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -81,6 +84,13 @@ class Skill(msgspec.Struct, frozen=True, kw_only=True):
     text: str
 
 
+class _ToolHead(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What the head of a tool's file says."""
+
+    description: str = ""
+    input: dict[str, dict[str, Any]] = {}
+
+
 class Definition(msgspec.Struct, frozen=True, kw_only=True):
     """What a template says, read."""
 
@@ -88,6 +98,7 @@ class Definition(msgspec.Struct, frozen=True, kw_only=True):
     instructions: str = ""
     skills: tuple[Skill, ...] = ()
     mcp_servers: dict[str, McpServer] = {}
+    code_tools: tuple[CodeTool, ...] = ()
     agent: AgentLayer = AgentLayer()
     infrastructure: InfrastructureLayer = InfrastructureLayer()
 
@@ -107,6 +118,7 @@ def definition_of(folder: Folder, faults: Faults) -> Definition:
         instructions=_text(folder, INSTRUCTIONS, faults),
         skills=tuple(_skills(folder, faults)),
         mcp_servers=_servers(folder, faults),
+        code_tools=tuple(_code_tools(folder, faults)),
         agent=_table(folder, AGENT, AgentLayer, faults) or AgentLayer(),
         infrastructure=_table(folder, INFRASTRUCTURE, InfrastructureLayer, faults) or InfrastructureLayer(),
     )
@@ -176,6 +188,45 @@ def _skills(folder: Folder, faults: Faults) -> list[Skill]:
         else:
             found.append(Skill(name=name, description=about["description"], text=body.strip()))
     return found
+
+
+def _code_tools(folder: Folder, faults: Faults) -> Iterator[CodeTool]:
+    """The programs of `tools/` whose head says what they take; nothing of them is run here."""
+    for path in sorted(folder):
+        found = _TOOL.fullmatch(path)
+        if found is None or (head := _TOOL_HEAD.search(text := _text(folder, path, faults))) is None:
+            continue
+        says = "\n".join(re.sub(r"^(#|//) ?", "", line) for line in head["toml"].splitlines())
+        try:
+            told = msgspec.convert(tomllib.loads(says), _ToolHead)
+        except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
+            faults.append((f"{path}: its head", f"is not read: {error}"))
+            continue
+        tool = CodeTool(
+            name=found["name"],
+            description=told.description.strip(),
+            input_schema=_schema(told.input),
+            language="python" if found["ending"] == "py" else "typescript",
+            code=text,
+        )
+        faults.extend((path, reason) for reason in _wrong_tool(tool))
+        yield tool
+
+
+def _schema(fields: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    needed = [name for name, field in fields.items() if "default" not in field]
+    return {"type": "object", "properties": dict(fields), "required": needed, "additionalProperties": False}
+
+
+def _wrong_tool(tool: CodeTool) -> Iterator[str]:
+    if not re.fullmatch(TOOL_NAME, tool.name) or "__" in tool.name:
+        yield "is named like no tool: use A-Z a-z 0-9 _ -, begin with a letter, and have no '__'"
+    if not tool.description:
+        yield "needs a description in its head, which says what the tool does"
+    if (size := len(msgspec.json.encode(tool))) > LARGEST_CODE_TOOL:
+        yield f"has {size} bytes as a tool, and {LARGEST_CODE_TOOL} are the most"
+    if holds_secret(tool.code):
+        yield "holds what looks like a credential. A tool runs without network and needs none"
 
 
 def _servers(folder: Folder, faults: Faults) -> dict[str, McpServer]:

@@ -85,6 +85,7 @@ def _described(folder: Folder, definition: Definition, now: str, commit: str | N
         agent=definition.agent.agent,
         variables=definition.variables,
         skills=tuple(skill.name for skill in definition.skills),
+        code_tools=tuple(tool.name for tool in definition.code_tools),
         metadata=manifest.metadata,
         files=len(folder),
         size=folders.size_of(folder),

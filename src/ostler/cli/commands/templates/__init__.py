@@ -156,6 +156,7 @@ def _about(found: TemplateRevision) -> str:
             ("agent", found.agent),
             ("variables", variables),
             ("skills", found.skills),
+            ("tools", found.code_tools),
             ("files", found.files),
             ("bytes", found.size),
             ("commit", found.commit),
