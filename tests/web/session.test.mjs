@@ -61,6 +61,24 @@ test("instructions begin as the server has them, and what is typed instead reach
   await closed(page);
 });
 
+test("a system prompt is shown by the agent that has one, and another one reaches the session", async () => {
+  const page = await openPage(browser, `${server.url}/new`);
+  await page.getByRole("radio", { name: /^Ostler/ }).check();
+  await page.getByText("System prompt (the agent's own)").click();
+  const field = page.getByLabel("System prompt of the agent");
+  assert.match(await field.inputValue(), /^You are Ostler's coding agent\./);
+  await field.fill("You are a poet.");
+  await page.getByText("System prompt (for this session)").waitFor();
+  await page.getByRole("button", { name: "Start session" }).click();
+  await page.waitForURL(/\/sessions\/ses_/);
+  const session = await api("GET", `/sessions/${page.url().split("/").at(-1)}`);
+  assert.equal(session.systemPrompt, "You are a poet.");
+  await page.goto(`${server.url}/new`);
+  await page.getByRole("radio", { name: /^Mock/ }).check();
+  assert.equal(await page.getByText("System prompt (").count(), 0);
+  await closed(page);
+});
+
 test("a permission is allowed with a key, and the agent goes on", async () => {
   const { page } = await opened("mock: permission delete the old notes\nmock: say They are gone.");
   await page.getByRole("region", { name: "Waiting for you" }).getByText("delete the old notes").waitFor();

@@ -51,6 +51,30 @@ test("changes are those of the files, can be taken as a patch, and a turn can be
   await page.context().close();
 });
 
+test("what the agent wrote is listed with its size, and can be opened and saved", async () => {
+  const id = await startSession(api, "mock: write notes/a.txt hello\nmock: write b.txt twelve bytes\nmock: say Done.", {
+    repo: { mode: "none" },
+  });
+  const page = await openPage(browser, `${server.url}/sessions/${id}`);
+  await answer(page, "Done.").waitFor();
+  await page.locator("header").first().click();
+  await page.keyboard.press("p");
+  await page.getByRole("tab", { name: "files" }).click();
+  const cards = page.getByRole("region", { name: "Written by the agent" }).getByRole("listitem");
+  await cards.nth(1).waitFor();
+  assert.deepEqual(await cards.allInnerTexts().then((texts) => texts.map((text) => text.split("\n").at(-1))), [
+    "b.txt · 12 B",
+    "notes/a.txt · 5 B",
+  ]);
+  const saved = page.waitForEvent("download");
+  await page.getByRole("button", { name: "Save a.txt" }).click();
+  assert.equal((await saved).suggestedFilename(), "a.txt");
+  await cards.first().getByRole("link").click();
+  await page.getByRole("region", { name: "b.txt" }).getByText("twelve bytes").waitFor();
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
 test("what is done to prepare the files is shown until they are there", async () => {
   const ready = `${folder}/ready`;
   const setup = `echo Baking bread; while [ ! -e ${ready} ]; do sleep 0.1; done`;

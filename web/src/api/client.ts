@@ -2,6 +2,7 @@
 import { forPage } from "../parts/text";
 import { connection, headersOf, urlOf, type Connection } from "./connection";
 import type {
+  Artifact,
   AddComment,
   Comment,
   Agent,
@@ -161,6 +162,15 @@ export const api = {
     call<EventPage>("GET", `/sessions/${id(session)}/events`, { query, signal }),
   paths: (session: string) =>
     call<{ paths: string[]; truncated: boolean }>("GET", `/sessions/${id(session)}/files/paths`),
+  artifacts: (session: string) =>
+    call<{ artifacts: Artifact[] }>("GET", `/sessions/${id(session)}/artifacts`).then((list) => list.artifacts),
+  wholeFile: async (session: string, path: string): Promise<Blob> => {
+    const answer = await fetch(urlOf(connection.get(), `/sessions/${id(session)}/files/content`) + search({ path }), {
+      headers: headersOf(connection.get()),
+    });
+    if (!answer.ok) throw await refusal(answer);
+    return answer.blob();
+  },
   diff: (session: string, turn?: number) =>
     call<Difference>("GET", `/sessions/${id(session)}/diff`, { query: turn === undefined ? {} : { turn } }),
   comments: (session: string) => call<{ comments: Comment[] }>("GET", `/sessions/${id(session)}/comments`),

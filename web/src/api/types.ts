@@ -33,6 +33,7 @@ export type PromptReceipt = Schemas["PromptReceipt"];
 export type SendMessage = Schemas["SendMessage"];
 export type InputPart = NonNullable<SendMessage["parts"]>[number];
 export type WhenBusy = NonNullable<SendMessage["whenBusy"]>;
+export type Artifact = Schemas["Artifact"];
 export type Difference = Schemas["Difference"];
 export type Comment = Schemas["CommentView"];
 export type AddComment = Schemas["AddComment"];

@@ -48,7 +48,8 @@ export default function NewPage() {
     setProblem(undefined);
     try {
       const [cwd, url] = [await atHome(draft.cwd), await atHome(draft.url)];
-      const session = await api.create(bodyOf({ ...draft, cwd, url, agent: chosen.id }, instructions));
+      const own = chosen.systemPrompt?.text;
+      const session = await api.create(bodyOf({ ...draft, cwd, url, agent: chosen.id }, instructions, own));
       forgetUnsent();
       localStorage.setItem(
         KEY,
@@ -90,11 +91,15 @@ export default function NewPage() {
           agents={agents}
           loaded={loaded}
           chosen={chosen}
-          onChoose={(agent) => (go("/new", { replace: true }), change({ agent, model: "", variant: "", mode: "" }))}
+          onChoose={(agent) => (
+            go("/new", { replace: true }),
+            change({ agent, model: "", variant: "", mode: "", systemPrompt: undefined })
+          )}
         />
         <Files draft={draft} change={change} />
         {chosen && <Choices agent={chosen} draft={draft} change={change} />}
         <Instructions draft={draft} change={change} own={instructions} />
+        {chosen?.systemPrompt && <SystemPrompt draft={draft} change={change} own={chosen.systemPrompt.text} />}
         <More draft={draft} change={change} />
         <div className="sticky bottom-0 -mx-4 flex flex-wrap items-center gap-3 bg-bg px-4 py-3">
           {problem && (
@@ -258,6 +263,27 @@ function Instructions({ draft, change, own }: { draft: Draft; change(part: Parti
       {!isOwn && own && (
         <button type="button" className="btn justify-self-start" onClick={() => change({ instructions: undefined })}>
           As the server has them
+        </button>
+      )}
+    </Fold>
+  );
+}
+
+function SystemPrompt({ draft, change, own }: { draft: Draft; change(part: Partial<Draft>): void; own: string }) {
+  const text = draft.systemPrompt ?? own;
+  return (
+    <Fold title="System prompt" hint={text === own ? "the agent's own" : "for this session"}>
+      <Field label="System prompt of the agent" hint="What the model is told before everything else. Instructions come after it.">
+        <textarea
+          rows={12}
+          className="field font-mono text-xs"
+          value={text}
+          onChange={(event) => change({ systemPrompt: event.target.value })}
+        />
+      </Field>
+      {text !== own && (
+        <button type="button" className="btn justify-self-start" onClick={() => change({ systemPrompt: undefined })}>
+          The agent's own
         </button>
       )}
     </Fold>

@@ -75,3 +75,12 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
 function grouped(group: string, actions: Action[]): Action[] {
   return actions.map((action) => ({ ...action, group }));
 }
+
+/** Hands a file to the person, as a download. */
+export function saveAs(content: Blob, name: string): void {
+  const link = document.createElement("a");
+  link.href = URL.createObjectURL(content);
+  link.download = name;
+  link.click();
+  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+}

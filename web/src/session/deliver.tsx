@@ -9,6 +9,7 @@ import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
 import { say } from "../parts/toasts";
 import { refresh } from "../state/sessions";
 import { useHead, useLive, usePlaced, useWish } from "./context";
+import { saveAs } from "./actions";
 
 const WAYS: Record<DeliveryMode, string> = {
   pr: "A pull request",
@@ -395,9 +396,5 @@ function Problem({ text }: { text: string }) {
 }
 
 export async function download(session: string): Promise<void> {
-  const link = document.createElement("a");
-  link.href = URL.createObjectURL(await api.patch(session));
-  link.download = `${session}.patch`;
-  link.click();
-  setTimeout(() => URL.revokeObjectURL(link.href), 10_000);
+  saveAs(await api.patch(session), `${session}.patch`);
 }

@@ -1,14 +1,17 @@
 // The files of a session, to look at: a tree of them, and one of them with its colours and numbers.
-import { ArrowLeft, ChevronRight, FileText, GitCompare } from "lucide-react";
+import { ArrowLeft, ChevronRight, Download, FileText, GitCompare } from "lucide-react";
 import { useEffect, useMemo, useRef, useState } from "react";
 import { Link, useSearch } from "wouter";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { api, messageOf } from "../api/client";
+import type { Artifact } from "../api/types";
 import { CopyButton, languageOf } from "../parts/code";
 import { bytes } from "../parts/text";
+import { orSay } from "../parts/toasts";
 import { fileHref, shortPath, type FilePlace } from "../state/paths";
 import { splitHtml } from "../state/review";
 import { isPicture } from "../state/tools";
+import { saveAs } from "./actions";
 import { useHead, useLive } from "./context";
 import { Picture } from "./picture";
 import { useWorkspace } from "./workspace";
@@ -42,7 +45,75 @@ export default function Files() {
   if (named?.path) return <OneFile key={named.path} place={named} paths={paths} version={states} />;
   if (error) return <p className="p-3 text-bad">{error}</p>;
   if (!paths) return <p className="p-3 text-dim">Reading the folder.</p>;
-  return <Tree paths={paths} />;
+  return (
+    <>
+      <Artifacts version={states} />
+      <Tree paths={paths} />
+    </>
+  );
+}
+
+/** What the agent wrote, the newest first; each can be opened and saved. */
+function Artifacts({ version }: { version: number }) {
+  const { id } = useLive();
+  const [found, setFound] = useState<readonly Artifact[]>([]);
+  useEffect(() => {
+    let isCurrent = true;
+    api.artifacts(id).then(
+      (artifacts) => isCurrent && setFound([...artifacts].reverse()),
+      () => undefined, // the tree says why nothing can be read
+    );
+    return () => {
+      isCurrent = false;
+    };
+  }, [id, version]);
+  if (!found.length) return null;
+  return (
+    <section aria-label="Written by the agent" className="border-b border-line p-2">
+      <h2 className="mb-1 px-1.5 text-2xs text-dim">Written by the agent</h2>
+      <ul className="max-h-64 space-y-1 overflow-auto">
+        {found.map((artifact) => (
+          <ArtifactCard key={artifact.path} artifact={artifact} />
+        ))}
+      </ul>
+    </section>
+  );
+}
+
+function ArtifactCard({ artifact }: { artifact: Artifact }) {
+  const { id } = useLive();
+  const name = artifact.path.split("/").at(-1)!;
+  const isThere = artifact.exists ?? true;
+  return (
+    <li className="flex items-center gap-2 rounded-md border border-line px-2 py-1">
+      <FileText size={14} className="shrink-0 text-dim" aria-hidden />
+      <span className="min-w-0 flex-1">
+        {isThere ? (
+          <Link className="block truncate font-mono text-xs hover:underline" href={fileHref(id, artifact)}>
+            {name}
+          </Link>
+        ) : (
+          <span className="block truncate font-mono text-xs text-dim line-through">{name}</span>
+        )}
+        <span className="block truncate text-2xs text-dim" title={artifact.path}>
+          {[artifact.path, isThere && artifact.size != null && bytes(artifact.size), !isThere && "removed"]
+            .filter(Boolean)
+            .join(" · ")}
+        </span>
+      </span>
+      {isThere && (
+        <button
+          type="button"
+          className="btn btn-bare px-1"
+          aria-label={`Save ${name}`}
+          title="Save"
+          onClick={() => void orSay(api.wholeFile(id, artifact.path).then((blob) => saveAs(blob, name)))}
+        >
+          <Download size={14} aria-hidden />
+        </button>
+      )}
+    </li>
+  );
 }
 
 interface Folder {

@@ -18,6 +18,8 @@ export interface Draft {
   env: string;
   /** Absent while it is what the server says. */
   instructions?: string;
+  /** Absent while it is the agent's own. */
+  systemPrompt?: string;
 }
 
 export type Place = "empty" | "folder" | "copy" | "git";
@@ -86,6 +88,7 @@ export function like(session: Session): Partial<Draft> {
     variant: session.variant ?? "",
     mode: session.mode ?? "",
     instructions: session.instructions ?? "",
+    systemPrompt: session.systemPrompt ?? undefined,
     permission: session.permissionMode,
     ...here(session),
     labels: Object.entries(session.labels)
@@ -119,8 +122,8 @@ export function pairsOf(text: string, separator: RegExp): Record<string, string>
   );
 }
 
-/** What the server is asked for; its own instructions are left to it. */
-export function bodyOf(draft: Draft, defaultInstructions = ""): CreateSession {
+/** What the server is asked for; its own instructions are left to it, and to the agent its own system prompt. */
+export function bodyOf(draft: Draft, defaultInstructions = "", ownPrompt?: string): CreateSession {
   const given = <T extends string>(text: T) => (text.trim() ? (text.trim() as T) : undefined);
   return {
     agent: draft.agent,
@@ -129,6 +132,7 @@ export function bodyOf(draft: Draft, defaultInstructions = ""): CreateSession {
     variant: given(draft.variant),
     mode: given(draft.mode),
     instructions: draft.instructions === defaultInstructions ? undefined : draft.instructions,
+    systemPrompt: ownPrompt === undefined || draft.systemPrompt === ownPrompt ? undefined : draft.systemPrompt,
     permissionMode: draft.permission,
     ...filesOf(draft),
     labels: pairsOf(draft.labels, /[,\n]/),
