@@ -145,10 +145,10 @@ class Through:
         self, command: str, hear: Hear, environ: Mapping[str, str], seconds: float, wrap: Wrap, *, alone: bool
     ) -> AsyncIterator[Command]:
         mark = f"{_MARK}={ulid()}"
-        told = {name: value for name, value in environ.items() if QUIET.get(name) == value}
+        visible = {name: value for name, value in environ.items() if QUIET.get(name) == value}
         script = (
             f"cd -- {shlex.quote(self.root)} || exit 126\n"
-            f"export {mark} {' '.join(f'{name}={shlex.quote(value)}' for name, value in told.items())}\n"
+            f"export {mark} {' '.join(f'{name}={shlex.quote(value)}' for name, value in visible.items())}\n"
             "shell=$(command -v bash || command -v sh)\n"
             f'exec timeout -k 1 {int(seconds) + 1} "$shell" -c {shlex.quote(command)} </dev/null\n'
         )

@@ -198,14 +198,14 @@ def _code_tools(folder: Folder, faults: Faults) -> Iterator[CodeTool]:
             continue
         says = "\n".join(re.sub(r"^(#|//) ?", "", line) for line in head["toml"].splitlines())
         try:
-            told = msgspec.convert(tomllib.loads(says), _ToolHead)
+            fields = msgspec.convert(tomllib.loads(says), _ToolHead)
         except (tomllib.TOMLDecodeError, msgspec.ValidationError) as error:
             faults.append((f"{path}: its head", f"is not read: {error}"))
             continue
         tool = CodeTool(
             name=found["name"],
-            description=told.description.strip(),
-            input_schema=_schema(told.input),
+            description=fields.description.strip(),
+            input_schema=_schema(fields.input),
             language="python" if found["ending"] == "py" else "typescript",
             code=text,
         )
