@@ -4,7 +4,9 @@ from msgspec.structs import replace
 
 from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import UnderWay, Used, UsedBy
+from ostler.server.store.records import UnderWay, UploadedBy, Used, UsedBy
+from ostler.wire.provisioning import WorkspaceOrder
+from ostler.wire.workspaces import Repo
 from tests.store.conftest import Opener
 from tests.support.log_writing import change, created, notice
 
@@ -60,7 +62,7 @@ async def test_a_key_is_revoked_once_and_remembers_its_last_use(store: Store) ->
 
 
 async def test_limits_are_replaced_as_a_whole(store: Store) -> None:
-    first = LimitsRow(scope="project", id="prj_1", live_sessions=2, cost_per_day=0.5)
+    first = LimitsRow(scope="project", id="prj_1", live_sessions=2, cost_per_day=0.5, upload_bytes_per_day=2**40)
     assert await store.access.set_limits(first)
     assert (await store.access.all()).limits == (first,)
     second = LimitsRow(scope="project", id="prj_1", requests_per_second=1.5)
@@ -89,6 +91,29 @@ async def test_sessions_under_way_are_counted_by_project_actor_and_whether_they_
     await created(store, "ses_b", first=change("queued"), runner=None)
     await created(store, "ses_c", first=change("stopped"))
     await created(store, "ses_d", project="other")
-    assert await store.sessions_under_way(["default"], ["stopped"]) == [UnderWay("default", None, 1, 1)]
+    assert await store.sessions_under_way(["default"], ["stopped"]) == [UnderWay("default", None, 1, 1, 0)]
     assert len(await store.sessions_under_way(["default", "other"], ["stopped"])) == 2
     assert await store.sessions_under_way(["nobody"], ["stopped"]) == []
+
+
+async def test_workspaces_are_counted_while_they_are_there_or_will_be(store: Store) -> None:
+    git, own = WorkspaceOrder(repo=Repo(url="x")), WorkspaceOrder(repo=Repo(mode="checkout", path="/x"))
+    await created(store, "ses_a", workspace=git)
+    await created(store, "ses_b", workspace=git, first=change("stopped", workspace="wsp_1"))
+    await created(store, "ses_c", workspace=git, first=change("stopped"))
+    await created(store, "ses_d", workspace=own, first=change("stopped", workspace="wsp_2"))
+    await created(store, "ses_e", workspace=own)
+    await created(store, "ses_f")
+    assert await store.sessions_under_way(["default"], ["stopped"]) == [UnderWay("default", None, 3, 0, 2)]
+
+
+async def test_uploads_are_added_up_by_day_project_and_actor(store: Store) -> None:
+    for day, project, actor, size in (
+        ("2026-01-01", "default", "key:a", 2**40),
+        ("2026-01-01", "default", "key:a", 3),
+        ("2026-01-02", "default", "key:a", 5),
+        ("2026-01-01", "other", "key:a", 7),
+    ):
+        await store.access.uploaded(day, project, actor, size)
+    assert await store.uploaded_on("2026-01-01", ["default"]) == [UploadedBy("default", "key:a", 2**40 + 3)]
+    assert len(await store.uploaded_on("2026-01-01", ["default", "other"])) == 2

@@ -17,6 +17,7 @@ from ostler.wire.events import (
 )
 from ostler.wire.items import Item, ItemStatus
 from ostler.wire.parts import TextPart
+from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.tasks import TaskSpec, TaskWebhook
 from ostler.wire.workspace_events import ArtifactCreatedData, SessionRewoundData
 
@@ -107,6 +108,7 @@ class Writing:
         first: StateChange | None = None,
         runner: str | None = "run_1",
         owner: str = "server",
+        workspace: WorkspaceOrder | None = None,
     ) -> "asyncio.Future[AppendResult]":
         """With one event."""
         new = NewSession(
@@ -115,7 +117,7 @@ class Writing:
             key=key or self.id,
             agent=agent,
             created_at=NOW,
-            spec=msgspec.structs.replace(SPEC, task=task),
+            spec=msgspec.structs.replace(SPEC, task=task, workspace=workspace),
             runner=runner,
         )
         return self.store.create_session(new, self.burst(notice("created"), change=first or change()), owner)

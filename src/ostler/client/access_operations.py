@@ -99,6 +99,8 @@ def set_limits(
     queued_tasks: int | None = None,
     tokens_per_day: int | None = None,
     cost_per_day: float | None = None,
+    workspaces: int | None = None,
+    upload_bytes_per_day: int | None = None,
 ) -> Call[Limits]:
     """Set all limits of a tenant, a project or an actor: what is left out is not limited any more."""
     body = SetLimits(
@@ -110,6 +112,8 @@ def set_limits(
         queued_tasks=queued_tasks,
         tokens_per_day=tokens_per_day,
         cost_per_day=cost_per_day,
+        workspaces=workspaces,
+        upload_bytes_per_day=upload_bytes_per_day,
     )
     return put("/limits", msgspec.json.Decoder(Limits).decode, body)
 

@@ -10,6 +10,7 @@ LimitScope = Literal["tenant", "project", "actor"]
 MOST = 1_000_000_000
 _Rate = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
+_Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Money = Annotated[float, msgspec.Meta(ge=0, le=MOST)]
 
 
@@ -28,6 +29,10 @@ class Limits(Answer, frozen=True, kw_only=True):
     """Input and output tokens of all turns, from midnight to midnight in UTC."""
     cost_per_day: float | None = None
     """US dollars, as far as agents tell."""
+    workspaces: int | None = None
+    """Workspaces on disk, of sessions that are over too; folders of a person's own do not count."""
+    upload_bytes_per_day: int | None = None
+    """Bytes of archives that are sent for workspaces."""
 
 
 class LimitsList(Answer, frozen=True, kw_only=True):
@@ -49,6 +54,8 @@ class SetLimits(Body, frozen=True, kw_only=True):
     queued_tasks: _Count | None = None
     tokens_per_day: _Count | None = None
     cost_per_day: _Money | None = None
+    workspaces: _Count | None = None
+    upload_bytes_per_day: _Bytes | None = None
 
 
 class Usage(Answer, frozen=True, kw_only=True):
@@ -61,6 +68,9 @@ class Usage(Answer, frozen=True, kw_only=True):
     tokens_today: int
     cost_today: float
     """US dollars, as far as agents tell."""
+    workspaces: int
+    uploaded_today: int
+    """Bytes."""
     limits: Limits
 
 

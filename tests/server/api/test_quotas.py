@@ -52,6 +52,15 @@ def own_usage(api: httpx.Client, scope: str = "project") -> dict[str, Any]:
     return dict(found)
 
 
+def completed(api: httpx.Client, task_id: str) -> None:
+    status = ""
+    for _ in range(600):
+        if (status := api.get(f"/tasks/{task_id}").json()["status"]) == "completed":
+            break
+        time.sleep(0.05)  # between two looks
+    assert status == "completed"
+
+
 def refusal(answer: httpx.Response) -> dict[str, Any]:
     assert int(answer.headers["retry-after"]) > 0
     return dict(assert_problem(answer, "limit_reached")["details"]["limit"])
@@ -80,12 +89,7 @@ def test_a_task_of_a_full_project_waits_its_turn(team: Team, api: httpx.Client, 
     assert refusal(api.post("/tasks", json=task("mock: say hello", repository)))["name"] == "queuedTasks"
     assert (own_usage(api)["liveSessions"], own_usage(api)["queuedTasks"]) == (1, 1)
     assert api.delete(f"/sessions/{first}").status_code == 204
-    status = ""
-    for _ in range(600):
-        if (status := api.get(f"/tasks/{waits['id']}").json()["status"]) == "completed":
-            break
-        time.sleep(0.05)  # between two looks
-    assert status == "completed"
+    completed(api, waits["id"])
 
 
 def test_tokens_and_cost_of_a_day_are_counted_and_limited(team: Team, api: httpx.Client) -> None:
@@ -115,6 +119,46 @@ def test_a_client_that_asks_too_often_is_told_when_to_come_again(team: Team, api
     assert api.get("/me").status_code == 200
 
 
+def test_a_project_with_as_many_workspaces_as_it_may_have_gets_no_more(team: Team, api: httpx.Client) -> None:
+    limit(team, api, workspaces=1)
+    first = api.post("/tasks", json={"agent": {"type": "mock"}, "prompt": "mock: say hi", "repo": {"mode": "none"}})
+    assert first.status_code == 201, first.text
+    assert own_usage(api)["workspaces"] == 1
+    second = {"agent": {"type": "mock"}, "prompt": "mock: say hi", "repo": {"mode": "none"}}
+    told = refusal(api.post("/tasks", json=second))
+    assert (told["name"], told["value"], told["used"]) == ("workspaces", 1, 1)
+    completed(api, first.json()["id"])
+    assert own_usage(api)["workspaces"] == 1
+    assert refusal(api.post(f"/sessions/{first.json()['id']}/fork", json={}))["name"] == "workspaces"
+    assert api.post("/sessions", json={"agent": "mock"}).status_code == 201
+    assert api.delete(f"/sessions/{first.json()['id']}").status_code == 204
+    assert own_usage(api)["workspaces"] == 0
+    assert api.post("/tasks", json=second).status_code == 201
+
+
+def test_bytes_of_uploads_are_counted_and_limited(team: Team, api: httpx.Client) -> None:
+    first, second = api.post("/uploads").json(), api.post("/uploads").json()
+    assert httpx.put(f"{team.server.url}{first['url']}", content=b"x" * 600).status_code == 200
+    assert own_usage(api)["uploadedToday"] == own_usage(api, "actor")["uploadedToday"] == 600
+    limit(team, api, uploadBytesPerDay=1000)
+    told = refusal(httpx.put(f"{team.server.url}{second['url']}", content=b"x" * 600))
+    assert (told["name"], told["value"], told["freesAt"][10:]) == ("uploadBytesPerDay", 1000, "T00:00:00.000Z")
+    assert refusal(api.post("/uploads"))["name"] == "uploadBytesPerDay"
+
+
+def test_an_upload_of_another_project_is_answered_like_one_that_never_was(team: Team, api: httpx.Client) -> None:
+    ticket = api.post("/uploads").json()
+    assert httpx.put(f"{team.server.url}{ticket['url']}", content=b"no archive").status_code == 200
+    order = {"agent": {"type": "mock"}, "prompt": "mock: say hi", "repo": {"mode": "upload", "upload": ticket["token"]}}
+    other = team.token.post("/tasks", json=order)
+    never = f"upt_{'0' * 43}"
+    none = team.token.post("/tasks", json=order | {"repo": {"mode": "upload", "upload": never}})
+    assert (other.status_code, none.status_code) == (404, 404)
+    told = [answer.json()["detail"] for answer in (other, none)]
+    assert told[0].replace(ticket["token"], never) == told[1]
+    assert api.post("/tasks", json=order).status_code == 201
+
+
 def test_a_limit_is_set_from_above(team: Team) -> None:
     acme = {"ostler-project": "acme/default"}
     admin = client_of(team.server, new_key(team.token, "acme", "admin", **acme))
@@ -138,6 +182,8 @@ def test_a_limit_is_set_from_above(team: Team) -> None:
         ({"requestsPerSecond": 0}, "invalid_request", "requestsPerSecond"),
         ({"costPerDay": "much"}, "invalid_request", "costPerDay"),
         ({"tokensPerDay": 10**18}, "invalid_request", "tokensPerDay"),
+        ({"workspaces": -1}, "invalid_request", "workspaces"),
+        ({"uploadBytesPerDay": 0.5}, "invalid_request", "uploadBytesPerDay"),
         ({"sessions": 1}, "invalid_request", "sessions"),
         ({"scope": "world"}, "invalid_request", "scope"),
         ({"scope": "actor"}, "invalid_request", "actor"),

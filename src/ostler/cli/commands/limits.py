@@ -13,6 +13,8 @@ WORDS = {
     "queued_tasks": "QUEUED",
     "tokens_per_day": "TOKENS/DAY",
     "cost_per_day": "USD/DAY",
+    "workspaces": "WORKSPACES",
+    "upload_bytes_per_day": "UPLOADS/DAY",
 }
 
 
@@ -49,6 +51,8 @@ def numbers_of(limits: Limits) -> dict[str, object]:
 @click.option("--queued-tasks", type=int, help="Tasks that wait for a runner.")
 @click.option("--tokens-per-day", type=int, help="Input and output, from midnight to midnight in UTC.")
 @click.option("--cost-per-day", type=float, help="US dollars.")
+@click.option("--workspaces", type=int, help="On disk, of sessions that are over too.")
+@click.option("--upload-bytes-per-day", type=int, help="Of archives for workspaces.")
 @json_option
 @click.pass_obj
 def set_(
@@ -61,6 +65,8 @@ def set_(
     queued_tasks: int | None,
     tokens_per_day: int | None,
     cost_per_day: float | None,
+    workspaces: int | None,
+    upload_bytes_per_day: int | None,
     as_json: bool,
 ) -> None:
     """Set all limits of one at once: what you leave out is not limited any more."""
@@ -76,6 +82,8 @@ def set_(
             queued_tasks=queued_tasks,
             tokens_per_day=tokens_per_day,
             cost_per_day=cost_per_day,
+            workspaces=workspaces,
+            upload_bytes_per_day=upload_bytes_per_day,
         )
     show(made, as_json, lambda: facts(_rows(made)))
 

@@ -17,7 +17,7 @@ def command() -> None:
 @json_option
 @click.pass_obj
 def show_(target: Target, as_json: bool) -> None:
-    """Show live sessions, queued tasks, tokens and cost of today, each with its limit."""
+    """Show live sessions, queued tasks, workspaces, and tokens, cost and uploads of today, each with its limit."""
     with connect(target) as client:
         found = client.usage.show()
     show(found, as_json, lambda: _text(found))
@@ -32,11 +32,13 @@ def _text(found: UsageList) -> str:
             _of(each.queued_tasks, each.limits.queued_tasks),
             _of(each.tokens_today, each.limits.tokens_per_day),
             _of(each.cost_today, each.limits.cost_per_day),
+            _of(each.workspaces, each.limits.workspaces),
+            _of(each.uploaded_today, each.limits.upload_bytes_per_day),
         )
         for each in found.items
     ]
-    shown = table(("SCOPE", "OF", "LIVE", "QUEUED", "TOKENS TODAY", "USD TODAY"), rows, "Nothing.")
-    return f"{shown}\n\nTokens and cost count anew at {found.resets_at}."
+    headings = ("SCOPE", "OF", "LIVE", "QUEUED", "TOKENS TODAY", "USD TODAY", "WORKSPACES", "BYTES TODAY")
+    return f"{table(headings, rows, 'Nothing.')}\n\nTokens, cost and uploads count anew at {found.resets_at}."
 
 
 def _of(used: float, limit: float | None) -> str:

@@ -3,7 +3,7 @@
 import asyncio
 import math
 from collections import defaultdict
-from collections.abc import AsyncIterator, Iterable
+from collections.abc import AsyncIterable, AsyncIterator, Iterable
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import Any, NamedTuple
@@ -22,12 +22,16 @@ from ostler.wire.limits import Limits, LimitScope, Usage, UsageList
 
 _RETRY_SECONDS = 10
 """When to ask again for what frees when somebody ends something."""
+_LOOK_BYTES = 1 << 20
+"""So many bytes of an upload come in between two looks at how many may."""
 _WORDS = {
     "requests_per_second": "requests per second",
     "live_sessions": "live sessions",
     "queued_tasks": "queued tasks",
     "tokens_per_day": "tokens per day",
     "cost_per_day": "US dollars per day",
+    "workspaces": "workspaces on disk",
+    "upload_bytes_per_day": "bytes of uploads per day",
 }
 _NUMBERS = tuple(_WORDS)
 Place = tuple[str, str]
@@ -41,6 +45,8 @@ class Room(NamedTuple):
     """On a runner."""
     queue: LimitReached | None = None
     """Among those that wait for one."""
+    files: LimitReached | None = None
+    """On disk, for one that works in files of ours."""
 
 
 class Rooms:
@@ -101,13 +107,57 @@ class Quotas:
     async def creating(self, project: str, actor: str | None) -> AsyncIterator[Room]:
         """Around the making of a session; with limits one is made after the other, so that each counts those before."""
         tenant = self._directory.tenant_of(project)
-        rows = self._rows(tenant, project, actor, ("live_sessions", "queued_tasks"))
+        rows = self._rows(tenant, project, actor, ("live_sessions", "queued_tasks", "workspaces"))
         if not rows:
             yield Room()
             return
         async with self._creating[tenant]:
             has = await self._under_way(tenant)
-            yield Room(self._full(rows, "live_sessions", has), self._full(rows, "queued_tasks", has))
+            yield Room(*(self._full(rows, name, has) for name in ("live_sessions", "queued_tasks", "workspaces")))
+
+    async def check_upload(self, project: str, actor: str, size: int = 0) -> None:
+        """Raise if so many bytes more, or any, are above what may be uploaded today."""
+        tenant = self._directory.tenant_of(project)
+        rows = self._rows(tenant, project, actor, ("upload_bytes_per_day",))
+        if not rows:
+            return
+        used = await self._used(tenant)
+        for row in rows:
+            limit, has = row.upload_bytes_per_day or 0, used[row.scope, row.id]["upload_bytes_per_day"]
+            if has >= limit or has + size > limit:
+                raise self._reached(row, "upload_bytes_per_day", has, frees_at=self._midnight())
+
+    @asynccontextmanager
+    async def uploading(
+        self, project: str, actor: str, chunks: AsyncIterable[bytes]
+    ) -> AsyncIterator[AsyncIterator[bytes]]:
+        """Around an upload: its pieces, which are counted, and end when there are too many."""
+        await self.check_upload(project, actor)
+        received, next_look = 0, 0
+        refusal: LimitReached | None = None
+
+        async def counted() -> AsyncIterator[bytes]:
+            nonlocal received, next_look, refusal
+            async for chunk in chunks:
+                received += len(chunk)
+                if received >= next_look:
+                    next_look = received + _LOOK_BYTES
+                    try:
+                        await self.check_upload(project, actor, received)
+                    except LimitReached as error:
+                        refusal = error
+                        raise
+                yield chunk
+
+        try:
+            yield counted()
+        except Exception:
+            if refusal is not None:  # the runner may have called it something else
+                raise refusal from None
+            raise
+        finally:
+            if received:
+                await self._store.access.uploaded(self._clock.now()[:10], project, actor, received)
 
     async def rooms(self, projects: Iterable[str]) -> Rooms:
         """How many waiting sessions of these projects may be given a runner."""
@@ -140,6 +190,8 @@ class Quotas:
                 queued_tasks=int(has[place]["queued_tasks"]),
                 tokens_today=int(used[place]["tokens_per_day"]),
                 cost_today=round(used[place]["cost_per_day"], 10),
+                workspaces=int(has[place]["workspaces"]),
+                uploaded_today=int(used[place]["upload_bytes_per_day"]),
                 limits=shown(self._directory.limits.get(place) or LimitsRow(scope=place[0], id=place[1])),
             )
             for place in holders
@@ -156,19 +208,23 @@ class Quotas:
     async def _under_way(self, tenant: str) -> defaultdict[Place, dict[str, float]]:
         has: defaultdict[Place, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_NUMBERS, 0))
         projects = self._directory.project_ids(tenant)
-        for project, actor, live, waiting in await self._store.sessions_under_way(projects, self._over):
-            for place in (("tenant", tenant), ("project", project), ("actor", actor or "")):
-                has[place]["live_sessions"] += live
-                has[place]["queued_tasks"] += waiting
+        for found in await self._store.sessions_under_way(projects, self._over):
+            for place in (("tenant", tenant), ("project", found.project), ("actor", found.actor or "")):
+                has[place]["live_sessions"] += found.live
+                has[place]["queued_tasks"] += found.waiting
+                has[place]["workspaces"] += found.workspaces
         return has
 
     async def _used(self, tenant: str) -> defaultdict[Place, dict[str, float]]:
         used: defaultdict[Place, dict[str, float]] = defaultdict(lambda: dict.fromkeys(_NUMBERS, 0))
-        today = self._clock.now()[:10]
-        for project, actor, tokens, cost in await self._store.used_on(today, self._directory.project_ids(tenant)):
-            for place in (("tenant", tenant), ("project", project), ("actor", actor)):
-                used[place]["tokens_per_day"] += tokens
-                used[place]["cost_per_day"] += cost
+        today, projects = self._clock.now()[:10], self._directory.project_ids(tenant)
+        for turns in await self._store.used_on(today, projects):
+            for place in (("tenant", tenant), ("project", turns.project), ("actor", turns.actor)):
+                used[place]["tokens_per_day"] += turns.tokens
+                used[place]["cost_per_day"] += turns.cost
+        for sent in await self._store.uploaded_on(today, projects):
+            for place in (("tenant", tenant), ("project", sent.project), ("actor", sent.actor)):
+                used[place]["upload_bytes_per_day"] += sent.size
         return used
 
     def _full(self, rows: list[LimitsRow], name: str, has: dict[Place, dict[str, float]]) -> LimitReached | None:
@@ -186,6 +242,8 @@ class Quotas:
         self, row: LimitsRow, name: str, used: float, *, seconds: int = _RETRY_SECONDS, frees_at: str | None = None
     ) -> LimitReached:
         hint = "End one, or try again when one has ended."
+        if name == "workspaces":
+            hint = "Delete a session, or try again when its workspace is removed."
         if frees_at is not None:
             left = datetime.fromisoformat(frees_at) - datetime.fromisoformat(self._clock.now())
             seconds, hint = math.ceil(left.total_seconds()), f"Counting begins anew at {frees_at}."

@@ -124,6 +124,7 @@ class Creation:
         Its place there is kept as long as `slot` is. Without room on runners a task waits, and nothing else is made.
         """
         spec, pinned = new.spec, None
+        _check_files(room, spec)
         is_awaited = spec.workspace is None  # somebody may wait for its answer: it is made where it can begin at once
         if room.live is not None and is_awaited:
             raise room.live
@@ -218,6 +219,7 @@ class Creation:
         async with self._quotas.creating(session.record.project, acting()) as room:
             if room.live is not None:
                 raise room.live
+            _check_files(room, spec)
         session_id, grant = new_id("ses"), msgspec.structs.replace(spec.grant, actor=acting())
         checked = checked_key(key)
         if checked and (known := await self._store.find_session(session.record.project, checked)):
@@ -241,6 +243,13 @@ class Creation:
         except KeyTaken:
             raise SessionAlreadyExists(key=new.key, agent=new.agent) from None
         return self._registry.begin(new, first)
+
+
+def _check_files(room: Room, spec: SessionSpec) -> None:
+    """Raise if a session would need one workspace too many."""
+    is_ours = spec.workspace is not None and spec.workspace.repo.mode != "checkout"
+    if room.files is not None and is_ours:
+        raise room.files
 
 
 def _open_ended(task: TaskSpec | None) -> TaskSpec | None:

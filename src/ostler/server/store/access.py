@@ -67,6 +67,8 @@ class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
     queued_tasks: int | None = None
     tokens_per_day: int | None = None
     cost_per_day: float | None = None
+    workspaces: int | None = None
+    upload_bytes_per_day: int | None = None
 
 
 class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
@@ -117,6 +119,10 @@ class Access(Protocol):
 
     def key_used(self, key: str, at: str) -> "asyncio.Future[bool]":
         """It was used last at this time."""
+        ...
+
+    def uploaded(self, day: str, project: str, actor: str, size: int) -> "asyncio.Future[bool]":
+        """So many bytes more were sent on a day, such as 2030-01-31."""
         ...
 
     def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":

@@ -213,7 +213,7 @@ class Used(NamedTuple):
 
 
 class UnderWay(NamedTuple):
-    """How many sessions of a project, made by one actor, are not over."""
+    """How many sessions of a project, made by one actor, are not over or have files."""
 
     project: str
     actor: str | None
@@ -221,6 +221,8 @@ class UnderWay(NamedTuple):
     """Those that are on a runner."""
     waiting: int
     """Those that wait for one."""
+    workspaces: int
+    """Those whose files are on a disk of ours, or will be; some of them may be over."""
 
 
 class UsedBy(NamedTuple):
@@ -230,6 +232,14 @@ class UsedBy(NamedTuple):
     actor: str
     tokens: int
     cost: float
+
+
+class UploadedBy(NamedTuple):
+    """How many bytes an actor sent to a project on a day."""
+
+    project: str
+    actor: str
+    size: int
 
 
 class Placed(NamedTuple):

@@ -125,7 +125,17 @@ TABLES = (
     Table(
         "limits",
         ("scope", "id"),
-        ("scope", "id", "requests_per_second", "live_sessions", "queued_tasks", "tokens_per_day", "cost_per_day"),
+        (
+            "scope",
+            "id",
+            "requests_per_second",
+            "live_sessions",
+            "queued_tasks",
+            "tokens_per_day",
+            "cost_per_day",
+            "workspaces",
+            "upload_bytes_per_day",
+        ),
     ),
     Table("turn_uses", ("session", "turn"), ("session", "turn", "project", "actor", "day", "tokens", "cost")),
     Table(
@@ -149,6 +159,8 @@ TABLES = (
         ),
     ),
     Table("audit_heads", ("tenant",), ("tenant", "number", "hash")),
+    Table("audit_removed", ("tenant",), ("tenant", "number", "hash")),
+    Table("upload_uses", ("day", "project", "actor"), ("day", "project", "actor", "bytes")),
     Table(
         "people",
         ("actor", "tenant", "project"),

@@ -7,6 +7,7 @@ from litestar import Request, get, post, put
 from litestar.params import Parameter
 
 from ostler.server.api.services import Services
+from ostler.server.auth.scope import Scope
 from ostler.server.runners.agents import runtimes
 from ostler.wire.tasks import RuntimeList, UploadTicket
 from ostler.wire.workspaces import FolderListing, GitRefs, Repo, Upload
@@ -41,9 +42,10 @@ async def list_folders(
 
 
 @post("/uploads", operation_id="catalogue.upload", tags=_TAGS, role="operator")
-async def create_upload(services: Services) -> UploadTicket:
+async def create_upload(services: Services, caller: Scope) -> UploadTicket:
     """An address to send an archive to; its token then goes into repo.upload."""
-    token, expires = await services.uploads.issue()
+    await services.quotas.check_upload(caller.project, caller.actor)
+    token, expires = await services.uploads.issue(caller.project, caller.actor)
     return UploadTicket(
         token=token,
         url=f"/api/v1/uploads/{token}",
@@ -56,9 +58,10 @@ async def create_upload(services: Services) -> UploadTicket:
 @put("/uploads/{ticket:str}", operation_id="catalogue.send-upload", tags=_TAGS, status_code=200, role="anyone")
 async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
     """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
-    await services.uploads.check(ticket)
+    about = await services.uploads.check(ticket)
     runner = services.runners.any()
-    upload = await services.runners.workspaces(runner).upload(request.stream())
+    async with services.quotas.uploading(about.project, about.actor, request.stream()) as chunks:
+        upload = await services.runners.workspaces(runner).upload(chunks)
     await services.uploads.fill(ticket, upload, runner)
     return upload
 

@@ -25,6 +25,8 @@ POSTGRES = Dialect(
     is_task="is_task",
     folder_of="(convert_from(spec, 'UTF8')::json->>'folder_of')",
     actor="(convert_from(spec, 'UTF8')::json#>>'{grant,actor}')",
+    has_files="(convert_from(spec, 'UTF8')::json#>>'{workspace}') IS NOT NULL "
+    "AND coalesce(convert_from(spec, 'UTF8')::json#>>'{workspace,repo,mode}', 'git') <> 'checkout'",
     has_label="labels @> jsonb_build_object(?::text, ?::text)",
     lacks_label="NOT jsonb_exists(labels, ?)",
     contains="strpos(lower(coalesce({}, '')), lower(?)) > 0",

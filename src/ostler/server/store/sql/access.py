@@ -57,15 +57,24 @@ class SqlAccess:
         """Change a row."""
         return self._change("UPDATE api_keys SET last_used_at = ? WHERE id = ?", (at, key))
 
+    def uploaded(self, day: str, project: str, actor: str, size: int) -> "asyncio.Future[bool]":
+        """Add to a row."""
+        return self._change(_UPLOADED, (day, project, actor, size))
+
     def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":
         """Add or change a row."""
         return self._change(_SET_LIMITS, astuple(new))
 
 
-_NUMBERS = ("requests_per_second", "live_sessions", "queued_tasks", "tokens_per_day", "cost_per_day")
+_NUMBERS = tuple(field.name for field in fields(LimitsRow) if field.name not in {"scope", "id"})
 _SET_LIMITS = (
-    f"INSERT INTO limits (scope, id, {', '.join(_NUMBERS)}) VALUES (?, ?, ?, ?, ?, ?, ?) "  # noqa: S608  fixed names
+    f"INSERT INTO limits (scope, id, {', '.join(_NUMBERS)}) VALUES (?, ?{', ?' * len(_NUMBERS)}) "  # noqa: S608  fixed names
     f"ON CONFLICT (scope, id) DO UPDATE SET {', '.join(f'{name} = excluded.{name}' for name in _NUMBERS)}"
+)
+
+_UPLOADED = (
+    "INSERT INTO upload_uses (day, project, actor, bytes) VALUES (?, ?, ?, ?) "
+    "ON CONFLICT (day, project, actor) DO UPDATE SET bytes = upload_uses.bytes + excluded.bytes"
 )
 
 _PERSON_SEEN = (

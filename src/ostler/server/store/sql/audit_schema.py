@@ -22,3 +22,9 @@ CREATE INDEX audit_by_actor ON audit (tenant, actor, number);
 CREATE INDEX audit_by_action ON audit (tenant, action, number);
 CREATE TABLE audit_heads (tenant TEXT PRIMARY KEY, number BIGINT NOT NULL, hash TEXT NOT NULL);
 """
+
+# The last line that was removed because of its age, for each tenant.
+REMOVED = """
+CREATE TABLE audit_removed (tenant TEXT PRIMARY KEY, number BIGINT NOT NULL, hash TEXT NOT NULL);
+CREATE INDEX audit_by_age ON audit (at);
+"""

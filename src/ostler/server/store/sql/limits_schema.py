@@ -23,3 +23,15 @@ CREATE TABLE turn_uses (
 );
 CREATE INDEX turn_uses_by_day ON turn_uses (day, project);
 """
+
+FILES = """
+ALTER TABLE limits ADD COLUMN workspaces BIGINT;
+ALTER TABLE limits ADD COLUMN upload_bytes_per_day BIGINT;
+CREATE TABLE upload_uses (
+    day TEXT NOT NULL,
+    project TEXT NOT NULL,
+    actor TEXT NOT NULL,
+    bytes BIGINT NOT NULL,
+    PRIMARY KEY (day, project, actor)
+);
+"""

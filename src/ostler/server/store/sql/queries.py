@@ -5,7 +5,15 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.records import SessionFilter, SessionRecord, SessionSpec, StoredResponse, UnderWay, UsedBy
+from ostler.server.store.records import (
+    SessionFilter,
+    SessionRecord,
+    SessionSpec,
+    StoredResponse,
+    UnderWay,
+    UploadedBy,
+    UsedBy,
+)
 from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of
 
 _COLUMNS = (
@@ -145,14 +153,17 @@ def count_by_project(dialect: Dialect, project: str) -> Query[dict[str, int]]:
 
 
 def sessions_under_way(dialect: Dialect, projects: Sequence[str], terminal: Iterable[str]) -> Query[list[UnderWay]]:
-    """How many sessions of these projects are not over, by project and by who made them."""
+    """How many sessions of these projects are not over or have files, by project and by who made them."""
     over, of = tuple(terminal), tuple(projects)
+    is_live = f"status NOT IN {_marks(over)}"
     query = (
-        f"SELECT project, {dialect.actor}, SUM(CASE WHEN runner IS NULL THEN 0 ELSE 1 END), "  # noqa: S608  fixed words
-        f"SUM(CASE WHEN runner IS NULL THEN 1 ELSE 0 END) FROM sessions "
-        f"WHERE project IN {_marks(of)} AND status NOT IN {_marks(over)} GROUP BY 1, 2"
+        f"SELECT project, {dialect.actor}, SUM(CASE WHEN {is_live} AND runner IS NOT NULL THEN 1 ELSE 0 END), "  # noqa: S608  fixed words
+        f"SUM(CASE WHEN {is_live} AND runner IS NULL THEN 1 ELSE 0 END), "
+        f"SUM(CASE WHEN {dialect.has_files} THEN 1 ELSE 0 END) FROM sessions "
+        f"WHERE project IN {_marks(of)} AND ({is_live} OR workspace IS NOT NULL) GROUP BY 1, 2"
     )
-    return [UnderWay(*row) for row in (yield from rows_of(query, *of, *over))]
+    rows = yield from rows_of(query, *over, *over, *of, *over)
+    return [UnderWay(project, actor, *map(int, counts)) for project, actor, *counts in rows]
 
 
 def used_on(day: str, projects: Sequence[str]) -> Query[list[UsedBy]]:
@@ -164,6 +175,13 @@ def used_on(day: str, projects: Sequence[str]) -> Query[list[UsedBy]]:
     )
     rows = yield from rows_of(query, day, *of)
     return [UsedBy(project, actor, int(tokens), float(cost)) for project, actor, tokens, cost in rows]
+
+
+def uploaded_on(day: str, projects: Sequence[str]) -> Query[list[UploadedBy]]:
+    """How many bytes were uploaded to these projects on a day, by project and by who sent them."""
+    of = tuple(projects)
+    query = f"SELECT project, actor, bytes FROM upload_uses WHERE day = ? AND project IN {_marks(of)}"  # noqa: S608  fixed words
+    return [UploadedBy(*row) for row in (yield from rows_of(query, day, *of))]
 
 
 def waiting_sessions(terminal: Iterable[str]) -> Query[list[SessionRecord]]:

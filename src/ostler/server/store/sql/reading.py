@@ -36,6 +36,8 @@ class Dialect(NamedTuple):
     """The session whose folder one works in, if that is another one."""
     actor: str
     """Who made a session."""
+    has_files: str
+    """Whether a session works in files of ours, not in a folder of a person."""
     has_label: str
     """Takes the name of a label and its value."""
     lacks_label: str

@@ -3,8 +3,8 @@
 from typing import NamedTuple
 
 from ostler.server.store.sql.access_schema import ACCESS
-from ostler.server.store.sql.audit_schema import AUDIT
-from ostler.server.store.sql.limits_schema import LIMITS
+from ostler.server.store.sql.audit_schema import AUDIT, REMOVED
+from ostler.server.store.sql.limits_schema import FILES, LIMITS
 from ostler.server.store.sql.people_schema import PEOPLE
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
@@ -408,6 +408,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(LIMITS, LIMITS),
     Migration(WEBHOOKS, WEBHOOKS_POSTGRES),
     Migration(AUDIT + PEOPLE, AUDIT + PEOPLE),
+    Migration(FILES + REMOVED, FILES + REMOVED),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

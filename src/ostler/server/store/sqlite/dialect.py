@@ -17,6 +17,8 @@ SQLITE = Dialect(
     is_task="json_type(CAST(spec AS TEXT), '$.task') = 'object'",
     folder_of="json_extract(CAST(spec AS TEXT), '$.folder_of')",
     actor="json_extract(CAST(spec AS TEXT), '$.grant.actor')",
+    has_files="json_extract(CAST(spec AS TEXT), '$.workspace') IS NOT NULL "
+    "AND coalesce(json_extract(CAST(spec AS TEXT), '$.workspace.repo.mode'), 'git') <> 'checkout'",
     has_label="EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ? AND label.value = ?)",
     lacks_label="NOT EXISTS (SELECT 1 FROM json_each(labels) AS label WHERE label.key = ?)",
     contains="instr(lower(coalesce({}, '')), lower(?))",
