@@ -41,6 +41,7 @@ from ostler.server.api.edge.listening import listen
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.audit.log import AuditLog
+from ostler.server.audit.retention import AuditRetention
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.oidc import Oidc
 from ostler.server.auth.session_tokens import SessionTokens, kept_secret
@@ -318,6 +319,7 @@ async def _services(
     work = _pipeline(runners, steps, uploads, snapshots, looks)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     opened.push_async_callback((audit := AuditLog(store.audit, clock)).close)
+    opened.push_async_callback(AuditRetention(store.audit, clock, settings.audit_days).close)
     attachments = Attachments(objects, settings.state_dir)
     sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas, directory)
     sessions.background.spawn(snapshots.sweep(store))

@@ -109,3 +109,25 @@ async def test_several_servers_of_one_database_write_one_chain(tmp_path: Path) -
     assert (head.number, fault_in(lines, head)) == (40, None)
     for store in stores:
         await store.close()
+
+
+async def test_old_lines_are_removed_from_the_beginning_and_the_rest_still_verifies(store: Store) -> None:
+    old, new = "2026-01-01T00:00:00.000Z", "2026-02-01T00:00:00.000Z"
+    await store.audit.append([line(str(number)) for number in range(4)] + [line("new", at=new), line("late", at=old)])
+    await store.audit.append([line("other", tenant="other")])
+    assert await store.audit.tenants_with_lines_before(new) == ["acme", "other"]
+    told = line("told", at=new, actor="server", action="audit.removed")
+    assert await store.audit.remove_before(new, told, most=3) == 3
+    assert await store.audit.remove_before(new, told, most=3) == 4
+    assert await store.audit.remove_before(new, told, most=3) == 0
+    lines, head = await store.audit.oldest(ACME, after=0, limit=10), await store.audit.head("acme")
+    assert [(each.number, each.action, each.target) for each in lines[:3]] == [
+        (5, "keys.create", ""),
+        (6, "keys.create", ""),
+        (7, "audit.removed", "1-3"),
+    ]
+    chain = Chain(await store.audit.removed("acme"))
+    assert [fault for each in lines if (fault := chain.fault(each))] == []
+    assert chain.fault_of_end(head) is None
+    assert fault_in(lines, head) == "Line 1 is not there: line 5 follows line 0."
+    assert await store.audit.remove_before(new, replace(told, tenant="other"), most=3) == 0, "its newest line stays"

@@ -320,6 +320,9 @@ class Settings(IdentitySettings, frozen=True, kw_only=True, forbid_unknown_field
     kept_workspaces_bytes: Annotated[
         int, Meta(ge=0, description="Bytes on disk that workspaces of ended sessions may take; 0 for no limit.")
     ] = 0
+    audit_days: Annotated[
+        float, Meta(ge=0, description="Days that lines of the audit log are kept; 0 keeps them for ever.")
+    ] = 0.0
     max_snapshot_file_bytes: Annotated[
         int, Meta(ge=1024, description="Largest changed file that snapshots, diffs and deliveries have.")
     ] = 256 * 2**20

@@ -54,6 +54,9 @@ class AuditPage(Answer, frozen=True, kw_only=True):
 
     items: tuple[AuditLine, ...]
     head: AuditHead
+    removed: AuditHead
+    """The last line that was removed because of its age (`audit_days`): the first that is kept follows it. Number 0 if
+    none was."""
     next_before: int | None = None
     """The `before` of the next page; absent at the end."""
 
@@ -68,8 +71,10 @@ def hash_of(line: AuditLine) -> str:
 class Chain:
     """Goes along the lines of one tenant, from the first to the newest, and says what is wrong with them."""
 
-    def __init__(self) -> None:
-        self.head = AuditHead(number=0, hash=BEGINNING)
+    def __init__(self, removed: AuditHead | None = None) -> None:
+        """`removed` is the last line that was removed because of its age."""
+        self.head = removed or AuditHead(number=0, hash=BEGINNING)
+        self.begins_after = self.head.number
 
     def fault(self, line: AuditLine) -> str | None:
         """Why a line is not the one that was written after those before it; None if it is."""

@@ -92,19 +92,25 @@ def _pages(read: Callable[[int], tuple[AuditLine, ...]], after: int) -> Iterator
 def verify(target: Target, file: Path | None, head: str | None, as_json: bool) -> None:
     """Check that no line was changed, removed, put in or moved: of the server, or of FILE, an export of all lines.
 
+    Lines that the server removed because of their age (`audit_days`) are not missed; FILE may begin after them.
+
     Who can write to the database can write all of it anew. Keep what this prints elsewhere, and give it as --head
     later.
     """
     known = _head(head)
     if file is not None:
-        chain = _checked(_in_file(file), known)
+        chain = _checked(_in_file(file), _before_first(file), known)
     else:
         with connect(target) as client:
-            newest = client.audit.list(limit=1).head
-            chain = _checked(_on_server(client, newest.number), known)
-        if (fault := chain.fault_of_end(newest)) is not None:
+            page = client.audit.list(limit=1)
+            chain = _checked(_on_server(client, page.head.number), page.removed, known)
+        if (fault := chain.fault_of_end(page.head)) is not None:
             raise click.ClickException(fault)
-    text = f"{chain.head.number} lines, all as they were written. Head: {chain.head.number}:{chain.head.hash}"
+    count = chain.head.number - chain.begins_after
+    text = f"{count} lines, all as they were written. Head: {chain.head.number}:{chain.head.hash}"
+    if chain.begins_after:
+        why = "are not in this file" if file is not None else "were removed because of their age"
+        text = f"Lines 1 to {chain.begins_after} {why}. {text}"
     show(chain.head, as_json, lambda: text)
 
 
@@ -117,8 +123,14 @@ def _head(given: str | None) -> AuditHead | None:
     return AuditHead(number=int(number), hash=digest)
 
 
-def _checked(lines: Iterable[AuditLine], known: AuditHead | None) -> Chain:
-    chain = Chain()
+def _before_first(file: Path) -> AuditHead | None:
+    """What an export begins after: its first line says so itself, so keep the head of an earlier check too."""
+    first = next(_in_file(file), None)
+    return None if first is None else AuditHead(number=first.number - 1, hash=first.previous)
+
+
+def _checked(lines: Iterable[AuditLine], removed: AuditHead | None, known: AuditHead | None) -> Chain:
+    chain = Chain(removed)
     for line in lines:
         if (fault := chain.fault(line)) is not None:
             raise click.ClickException(fault)

@@ -47,6 +47,19 @@ class Audit(Protocol):
         """The newest line; number 0 if there is none."""
         ...
 
+    async def removed(self, tenant: str) -> AuditHead:
+        """The last line that was removed because of its age; number 0 if none was."""
+        ...
+
+    async def tenants_with_lines_before(self, at: str) -> list[str]:
+        """The tenants that have lines of before a time."""
+        ...
+
+    async def remove_before(self, at: str, told: NewLine, *, most: int) -> int:
+        """Remove the oldest lines of the tenant of `told`, up to the first that is not of before this time or that is
+        the newest, and add `told` with their numbers; the number of the last one, 0 if there was none."""
+        ...
+
     async def newest(self, wanted: AuditFilter, *, before: int | None, limit: int) -> list[AuditLine]:
         """The newest lines with a number below `before`, the newest first."""
         ...

@@ -40,7 +40,8 @@ async def list_lines(
     head = await store.head(caller.tenant)
     lines = await store.newest(wanted, before=before, limit=limit + 1)
     page = lines[:limit]
-    return AuditPage(items=tuple(page), head=head, next_before=page[-1].number if len(lines) > limit else None)
+    next_before = page[-1].number if len(lines) > limit else None
+    return AuditPage(items=tuple(page), head=head, removed=await store.removed(caller.tenant), next_before=next_before)
 
 
 @get(

@@ -19,6 +19,7 @@ _SET_HEAD = (
     "INSERT INTO audit_heads (tenant, number, hash) VALUES (?, ?, ?) "
     "ON CONFLICT (tenant) DO UPDATE SET number = excluded.number, hash = excluded.hash"
 )
+_SET_REMOVED = _SET_HEAD.replace("audit_heads", "audit_removed")
 Alone = Callable[[Callable[[], Query[None]]], Awaitable[None]]
 """Runs a query in a transaction beside which no other one adds lines."""
 
@@ -37,6 +38,25 @@ class SqlAudit:
     async def head(self, tenant: str) -> AuditHead:
         """Read a row."""
         return await self._reader.read(lambda: _head(tenant))
+
+    async def removed(self, tenant: str) -> AuditHead:
+        """Read a row."""
+        return await self._reader.read(lambda: _removed(tenant))
+
+    async def tenants_with_lines_before(self, at: str) -> list[str]:
+        """Read which there are."""
+        return await self._reader.read(lambda: values_of("SELECT DISTINCT tenant FROM audit WHERE at < ?", at))
+
+    async def remove_before(self, at: str, told: NewLine, *, most: int) -> int:
+        """Remove rows, and add one."""
+        last = 0
+
+        def remove() -> Query[None]:
+            nonlocal last
+            last = yield from _remove_before(at, told, most)
+
+        await self._alone(remove)
+        return last
 
     async def newest(self, wanted: AuditFilter, *, before: int | None, limit: int) -> list[AuditLine]:
         """Read rows from the end."""
@@ -81,6 +101,25 @@ def _chained(new: NewLine, head: AuditHead) -> AuditLine:
 def _head(tenant: str) -> Query[AuditHead]:
     row = yield from row_of(_HEAD, tenant)
     return AuditHead(number=0, hash=BEGINNING) if row is None else AuditHead(number=row[0], hash=row[1])
+
+
+def _removed(tenant: str) -> Query[AuditHead]:
+    row = yield from row_of("SELECT number, hash FROM audit_removed WHERE tenant = ?", tenant)
+    return AuditHead(number=0, hash=BEGINNING) if row is None else AuditHead(number=row[0], hash=row[1])
+
+
+def _remove_before(at: str, told: NewLine, most: int) -> Query[int]:
+    tenant, first = told.tenant, (yield from _removed(told.tenant)).number + 1
+    kept = yield from values_of("SELECT MIN(number) FROM audit WHERE tenant = ? AND at >= ?", tenant, at)
+    newest = (yield from _head(tenant)).number
+    last = min((kept[0] or newest) - 1, newest - 1, first + most - 1)
+    if last < first:
+        return 0
+    (digest,) = yield from values_of("SELECT hash FROM audit WHERE tenant = ? AND number = ?", tenant, last)
+    yield from rows_of(_SET_REMOVED, tenant, last, digest)
+    yield from rows_of("DELETE FROM audit WHERE tenant = ? AND number <= ?", tenant, last)
+    yield from _append([msgspec.structs.replace(told, id=f"{told.id}_{last}", target=f"{first}-{last}")])
+    return last
 
 
 def _lines(wanted: AuditFilter, bound: Sequence[tuple[str, Any]], order: str) -> Query[list[AuditLine]]:
