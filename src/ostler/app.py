@@ -501,6 +501,8 @@ class Front:
         self._settings = settings
         self._listener = listener
         self._certificates = certificates
+        self._address: socket.socket | None = None
+        """Where we listen, kept open between two servers of uvicorn's."""
         self._server: _Uvicorn | None = None
 
     def start(self, services: Services) -> None:
@@ -522,10 +524,26 @@ class Front:
             timeout_graceful_shutdown=1,
             ssl_context_factory=None if certificates is None else lambda *_: certificates.context,
         )
-        if certificates is not None:
-            services.background.spawn(certificates.follow())
         self._server = _Uvicorn(config)
+        if certificates is not None:
+            self._address, told = self._listener.dup(), asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told.set)
+            services.background.spawn(certificates.follow(told, self._serve_with))
         self.answering = asyncio.create_task(self._server.serve(sockets=[self._listener]))
+
+    async def _serve_with(self, context: ssl.SSLContext) -> None:
+        """Begin connections with another context from now on; those that are open go on."""
+        server, loop = self._server, asyncio.get_running_loop()
+        if server is None or self._address is None or not server.started or server.should_exit:
+            return
+        protocol: Any = server.config.http_protocol_class
+        state = {"server_state": server.server_state, "app_state": server.lifespan.state}
+        renewed = await loop.create_server(
+            lambda: protocol(config=server.config, **state), sock=self._address.dup(), ssl=context, backlog=2048
+        )
+        former, server.servers = server.servers, [renewed]
+        for each in former:
+            each.close()
 
     async def stop(self) -> None:
         """Let requests come to their end for a moment, and cut the others off."""
@@ -534,6 +552,8 @@ class Front:
             await asyncio.wait({self.answering}, timeout=_STOP_REQUESTS_SECONDS)
             self._server.force_exit = True
             await asyncio.wait({self.answering}, timeout=_STOP_REQUESTS_SECONDS)
+        if self._address is not None:
+            self._address.close()
 
     def announce(self) -> None:
         """Tell whoever started the server where it is, and who may use it."""

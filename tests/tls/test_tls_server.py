@@ -1,6 +1,7 @@
 """A server speaks https itself, takes renewed certificates, and says what is wrong with its files."""
 
 import asyncio
+import signal
 import socket
 import ssl
 import subprocess
@@ -140,3 +141,39 @@ def test_a_renewed_certificate_is_taken_without_a_restart(tmp_path: Path) -> Non
         wait_until(lambda: serial_of(server, authority) != first, what="the old certificate is still shown")
         with httpx.Client(verify=trusting(authority), timeout=60) as client:
             assert client.get(f"{server.url}/api/v1/version").status_code == 200
+
+
+def test_hangup_reloads_certificate_and_client_authority_and_streams_go_on(tmp_path: Path) -> None:
+    authority, other = Authority(tmp_path / "authority"), Authority(tmp_path / "other", "other")
+    pair, clients = authority.pair("server"), tmp_path / "clients.pem"
+    clients.write_bytes(authority.file.read_bytes())
+    args = ("--port", "0", *pair.served, "--tls-client-ca", str(clients))
+    with (
+        running_server(tmp_path / "state", *args) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", verify=trusting(authority), timeout=stretched(60)) as api,
+    ):
+        first = serial_of(server, authority)
+        session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+        with api.stream("GET", f"/sessions/{session}/events", params={"stream": "true"}) as stream:
+            lines = stream.iter_lines()
+            assert next(lines)
+            clients.write_text("no certificate")
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: "tls.not_renewed" in server.stderr.read_text(), what="the log has no warning")
+            assert serial_of(server, authority) == first
+            authority.pair("server")
+            clients.write_bytes(other.file.read_bytes())
+            server.process.send_signal(signal.SIGHUP)
+            wait_until(lambda: serial_of(server, authority) != first, what="the old certificate is still shown")
+            assert api.post(f"/sessions/{session}/messages", json={"message": "mock: say still here"}).is_success
+            assert any("still here" in line for line in lines)
+        for shown, is_known in ((other, True), (authority, False)):
+            context = trusting(authority)
+            mine = shown.pair("client")
+            context.load_cert_chain(mine.certificate, mine.key)
+            with httpx.Client(base_url=server.url, verify=context, timeout=stretched(60)) as client:
+                if is_known:
+                    assert client.get("/api/v1/version").status_code == 200
+                else:
+                    with pytest.raises(httpx.TransportError):
+                        client.get("/api/v1/version")

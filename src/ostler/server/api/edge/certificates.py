@@ -1,8 +1,10 @@
-"""The server's certificate: loaded at the start, and again when its files change; and those that runners show."""
+"""The server's certificate: loaded at the start, and again when its files change or on SIGHUP; and those that runners
+show."""
 
 import asyncio
 import ssl
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
+from contextlib import suppress
 from fnmatch import fnmatchcase
 from typing import Any, NamedTuple
 
@@ -10,7 +12,7 @@ from ostler.base.errors import SettingsError
 from ostler.base.errors.runners import RunnerRefused
 from ostler.base.logs import Log
 from ostler.base.settings import Settings
-from ostler.base.tls.contexts import File, serving, show, trusting
+from ostler.base.tls.contexts import File, serving, trusting
 
 log = Log(__name__)
 SHOWN = "ostler.certificate"
@@ -37,26 +39,30 @@ class Certificates(NamedTuple):
         authority = File.named("tls_client_ca", settings.tls_client_ca)
         return cls(certificate, key, authority, serving(certificate, key, authority))
 
-    async def follow(self) -> None:
-        """Take renewed files, for connections that begin from now on; files that will not do are left alone."""
+    async def follow(self, told: asyncio.Event, serve: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
+        """Have renewed files served, for connections that begin from now on; files that will not do are left alone.
+
+        `told` is set by who wants them to be read now.
+        """
         seen = self._stamps()
         while True:
-            await asyncio.sleep(_LOOK_SECONDS)
-            if (found := self._stamps()) != seen:
+            with suppress(TimeoutError):
+                await asyncio.wait_for(told.wait(), _LOOK_SECONDS)
+            if (found := self._stamps()) != seen or told.is_set():
                 seen = found
-                self._renew()
+                told.clear()
+                await self._renew(serve)
 
-    def _renew(self) -> None:
+    async def _renew(self, serve: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
         try:
-            serving(self.certificate, self.key, self.client_authority)  # ours must stay whole if they do not fit
-            show(self.context, self.certificate, self.key)
-        except SettingsError as error:
+            await serve(serving(self.certificate, self.key, self.client_authority))
+        except (SettingsError, OSError) as error:
             log.warning("tls.not_renewed", reason=str(error))
         else:
             log.info("tls.renewed", certificate=str(self.certificate.path))
 
     def _stamps(self) -> list[tuple[int, int] | None]:
-        return [file.stamp() for file in (self.certificate, self.key) if file is not None]
+        return [file.stamp() for file in (self.certificate, self.key, self.client_authority) if file is not None]
 
 
 def names_in(certificate: Mapping[str, Any]) -> tuple[str, ...]:
