@@ -58,7 +58,7 @@ from ostler.server.runners.home_drain import HomeDrain
 from ostler.server.runners.links import RunnerLinks
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
-from ostler.server.runners.steps import NextSteps
+from ostler.server.runners.steps import NextSteps, SecretUse
 from ostler.server.schedules.service import Fires, Schedules
 from ostler.server.search.service import Search
 from ostler.server.sessions.admission import Admission
@@ -76,6 +76,7 @@ from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.work.pipeline import Pipeline
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
+from ostler.server.store.audit import NewLine
 from ostler.server.store.opening import join_servers, open_store
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
@@ -305,6 +306,7 @@ async def _services(
         when_ended=lambda: _wake(engine, retention),
         when_complete=search.wake,
         when_written=hooks.telling.wake,
+        when_secrets_used=lambda use: audit.noted(_use(audit, directory, use)),
         at_work=lambda runner: fleet.at_work(runner),
         refresh=lambda: shared.refresh(),
     )
@@ -393,6 +395,19 @@ def _people(settings: Settings, directory: Directory, opened: AsyncExitStack) ->
     people = Oidc(settings.oidc_issuer, audiences, settings.oidc_claims or (), directory, trust)
     opened.push_async_callback(people.close)
     return people
+
+
+def _use(audit: AuditLog, directory: Directory, use: SecretUse) -> NewLine:
+    """That secrets of a session are used: they are named, and never shown."""
+    return audit.line(
+        tenant=directory.tenant_of(use.project),
+        project=use.project,
+        actor=use.actor,
+        action="secrets.use",
+        outcome="done",
+        status=0,
+        target=" ".join((use.session, *use.names)),
+    )
 
 
 async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) -> Directory:

@@ -107,6 +107,17 @@ def test_a_delivery_is_a_line_of_the_tenant_of_its_trigger(team: Team) -> None:
     assert lines(team.token, action="triggers.deliver") == []
 
 
+def test_each_use_of_a_secret_is_a_line_that_names_it(team: Team) -> None:
+    env = {"DEPLOY_TOKEN": "very-secret-value-1", "REGION": "eu"}
+    session = team.token.post("/sessions", json={"agent": "mock", "env": env}).json()["id"]
+    assert lines(team.token, action="secrets.use") == []
+    assert team.token.post(f"/sessions/{session}/messages", json={"message": "mock: say hi"}).is_success
+    wait_until(lambda: lines(team.token, action="secrets.use") != [], what="the line")
+    (line,) = lines(team.token, action="secrets.use")
+    assert (line["actor"], line["outcome"], line["target"]) == ("token", "done", f"{session} env.DEPLOY_TOKEN")
+    assert "very-secret" not in team.token.get("/audit/export").text
+
+
 def test_pages_and_exports_hold_every_line_once(team: Team) -> None:
     for number in range(5):
         assert team.token.post("/prompts", json={"name": f"p{number}", "text": "x"}).status_code == 201

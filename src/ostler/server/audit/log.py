@@ -84,6 +84,10 @@ class AuditLog:
             async with asyncio.timeout(_ANSWER_SECONDS):
                 await asyncio.shield(self._add(line))
 
+    def noted(self, line: NewLine) -> None:
+        """Add a line that nobody waits for."""
+        self._add(line)
+
     def refused(self, line: NewLine) -> None:
         """Add a line for an attempt that was refused, unless one of its kind was a moment ago: those are counted."""
         kind = (line.tenant, line.actor, line.client, line.status)

@@ -40,6 +40,7 @@ class Runners:
         self.refresh = steps.refresh
         self.at_work = steps.at_work
         self.room = steps.when_room
+        self.secrets_used = steps.when_secrets_used
         self._clock = clock
         self._linking: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
         self._reserved: Counter[str] = Counter()

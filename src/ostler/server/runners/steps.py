@@ -2,6 +2,7 @@
 
 from collections import Counter
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 
 import msgspec
 
@@ -24,6 +25,16 @@ async def _lost(_about: RunnerAbout) -> None:
 
 def _nothing(*_given: object) -> None:
     """Nobody wants to hear it."""
+
+
+class SecretUse(NamedTuple):
+    """A session's secrets are about to be handed to a runner, by their names."""
+
+    project: str
+    actor: str
+    """Who made the session."""
+    session: str
+    names: tuple[str, ...]
 
 
 class NextSteps(msgspec.Struct, frozen=True, kw_only=True):
@@ -50,6 +61,8 @@ class NextSteps(msgspec.Struct, frozen=True, kw_only=True):
     """There is something new to be found: an item is complete, or a session is gone."""
     when_written: Callable[[], None] = _nothing
     """There are new events in a log."""
+    when_secrets_used: Callable[[SecretUse], None] = _nothing
+    """Secrets of a session leave the server."""
     at_work: Callable[[str], Counter[str]] = lambda _: Counter()
     """How many sessions are at work on a runner, by share."""
     refresh: Callable[[], Awaitable[None]] = _later

@@ -14,7 +14,7 @@ from ostler.link.protocol import Connection, Runner
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
 from ostler.server.sessions.creation import agent_spec
-from ostler.server.sessions.secrets import keep_secret
+from ostler.server.sessions.secrets import keep_secret, names_for_agent, used_by
 from ostler.server.sessions.session import SessionCore
 from ostler.server.store.records import Progress, SessionSpec
 from ostler.wire.running import AgentExit, AgentSpec, Answer, Connected, Continued, Draft, ProcessRef, Prompt
@@ -148,6 +148,8 @@ class SessionAgent:
 
     async def _started(self, continued: Continued | None) -> Connection:
         spec = msgspec.structs.replace(self._spec(), continues=continued)
+        if names := names_for_agent(self._session.settings):
+            self._runners.secrets_used(used_by(self._session.record, names))
         try:
             return await self._connect(spec)
         except AgentStartFailed as error:

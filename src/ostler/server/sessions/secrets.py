@@ -9,7 +9,8 @@ import msgspec
 
 from ostler.base.logs import never_log
 from ostler.base.redaction import HIDDEN
-from ostler.server.store.records import SessionSpec
+from ostler.server.runners.steps import SecretUse
+from ostler.server.store.records import SessionRecord, SessionSpec
 from ostler.wire.events import ItemCompletedData, ItemDeltaData, TerminalOutputData, TurnEndedData
 from ostler.wire.parts import ContentPart, ReasoningPart, TextPart, ToolCallPart, ToolResultPart
 from ostler.wire.providers import HttpMcpServer, StdioMcpServer
@@ -81,9 +82,29 @@ def _hidden_values(spec: SessionSpec) -> Iterator[str]:
     for variables in _variables(spec):
         for name, value in variables.items():
             yield from _PASSWORD.findall(value)
-            upper = name.upper()
-            if _SECRET_NAME.search(upper) and not _PLACE_NAME.search(upper):
+            if is_secret_name(name):
                 yield from (value, _SCHEME.sub("", value, count=1))
+
+
+def used_by(session: SessionRecord, names: Iterable[str]) -> SecretUse:
+    """What is told of the secrets that are used for a session."""
+    return SecretUse(session.project, session.spec.grant.actor or "unknown", session.id, tuple(names))
+
+
+def names_for_agent(spec: SessionSpec) -> list[str]:
+    """The secrets that an agent is started with, by the names that clients gave them."""
+    found = ["provider.apiKey"] if spec.provider is not None and spec.provider.api_key else []
+    found += [f"env.{name}" for name in spec.env if is_secret_name(name)]
+    for server, named in spec.mcp_servers.items():
+        values = named.env if isinstance(named, StdioMcpServer) else named.headers
+        found += [f"mcpServers.{server}.{name}" for name in values if is_secret_name(name)]
+    return found
+
+
+def is_secret_name(name: str) -> bool:
+    """Whether a variable or a header of this name has a secret."""
+    upper = name.upper()
+    return bool(_SECRET_NAME.search(upper)) and not _PLACE_NAME.search(upper)
 
 
 def redaction_of(spec: SessionSpec) -> "Redaction | None":

@@ -37,7 +37,8 @@ async def deliver_session(
     """
     live = await services.sessions.registry.live(project, session)
     workspaces = services.runners.workspaces(live.core.record.runner)
-    done = await deliver_now(services.sessions, workspaces, live, data or DeliverSession())
+    used, wanted = services.runners.secrets_used, data or DeliverSession()
+    done = await deliver_now(services.sessions, workspaces, live, wanted, used)
     services.pull_requests.watch(live.core)
     return shown_as(Delivered, done)
 

@@ -22,6 +22,7 @@ from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.creation import family_of
 from ostler.server.sessions.log.branching import turn_before
 from ostler.server.sessions.log.state import is_waited_for
+from ostler.server.sessions.secrets import used_by
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
 from ostler.server.sessions.work.delivery import delivered, delivery_drafts, delivery_order
@@ -141,6 +142,8 @@ class Pipeline:
             begun.insert(0, drafts.status("provisioning"))
         await session.note(begun)
         progress = ProgressLog(session)
+        if order.repo.credential is not None:
+            self._runners.secrets_used(used_by(session.record, ["repo.credential"]))
         try:
             done = await self._workspaces(session).create(order, progress.tell)
         finally:
@@ -168,6 +171,8 @@ class Pipeline:
             with_memory = await bring(session, workspaces, self._uploads, found, None)
             await session.note([drafts.moved(moved(session, found, with_memory=with_memory)), _arrived(session)])
             return
+        if order.repo.credential is not None:
+            self._runners.secrets_used(used_by(session.record, ["repo.credential"]))
         made = (done := await made_anew(session, workspaces, order)).workspace
         async with async_undone_by(lambda: workspaces.destroy(made.id)):
             with_memory = await bring(session, workspaces, self._uploads, found, made.id)
@@ -308,6 +313,8 @@ class Pipeline:
         order = delivery_order(session, await worded(session, task.delivery), frozen.id)
         steps = await own_steps(self._workspaces(session), session, task.delivery.paths)
         order = msgspec.structs.replace(order, steps=steps)
+        if order.credential is not None:
+            self._runners.secrets_used(used_by(session.record, ["delivery.credential"]))
         try:
             result = await self._workspaces(session).deliver(order)
         except NothingToDeliver as error:
