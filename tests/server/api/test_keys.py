@@ -1,7 +1,9 @@
 """API keys: what each may do, in which project, and what becomes of what was opened with one that is revoked."""
 
+import sqlite3
 import threading
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
@@ -223,3 +225,22 @@ def test_a_name_that_is_none_is_refused(team: Team, noun: str, name: str) -> Non
 @pytest.mark.parametrize(("noun", "name"), [("tenants", "default"), ("tenants", "acme"), ("projects", "default")])
 def test_a_name_is_given_once(team: Team, noun: str, name: str) -> None:
     assert_problem(team.token.post(f"/{noun}", json={"name": name}), "name_taken")
+
+
+def test_a_key_of_a_project_that_is_gone_is_refused(tmp_path: Path) -> None:
+    with running_server(tmp_path / "state", "--token", TOKEN) as server, client_of(server, TOKEN) as token:
+        assert token.post("/projects", json={"name": "short"}).status_code == 201
+        assert token.post("/tenants", json={"name": "brief"}).status_code == 201
+        keys = [
+            new_key(token, "one", "admin", "short"),
+            new_key(token, "all", "admin", **{"ostler-project": "brief/default"}),
+        ]
+        with closing(sqlite3.connect(tmp_path / "state" / "ostler.db")) as database:  # as another server would
+            database.execute("DELETE FROM projects")
+            database.execute("DELETE FROM tenants")
+            database.commit()
+        assert token.post("/projects", json={"name": "other"}).status_code == 201  # has all read anew
+        for key in keys:
+            with client_of(server, key) as gone:
+                for answer in (gone.get("/me"), gone.post("/sessions", json={"agent": "mock"})):
+                    assert "was removed" in assert_problem(answer, "token_invalid")["detail"]

@@ -101,11 +101,19 @@ class Directory:
         key = self._by_hash.get(hashed(request.token))
         if key is None or key.revoked_at is not None:
             raise Unauthorized(reason="There is no such API key, or it was revoked.")
+        if not self._is_there(key):
+            raise Unauthorized(reason="The project or tenant of this API key was removed.")
         now = self._clock.now()
         if key.expires_at is not None and key.expires_at <= now:
             raise Unauthorized(reason=f"This API key expired at {key.expires_at}.")
         self._used[key.id] = now
         return self._scope_of(key)
+
+    def _is_there(self, key: ApiKeyRow) -> bool:
+        """Whether what a key is for is there; another server may have made it while it was removed here."""
+        if key.project is None:
+            return self._named(key.tenant, DEFAULT) is not None
+        return key.project == DEFAULT or key.project in self._tenants
 
     def _scope_of(self, key: ApiKeyRow) -> Scope:
         return Scope(
