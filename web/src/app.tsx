@@ -1,6 +1,7 @@
 // Pages by address, keys that work everywhere, and what the tab says.
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
+import { connection } from "./api/connection";
 import { ConnectPage } from "./pages/connect";
 import SessionsPage from "./pages/sessions";
 import { Boundary } from "./parts/boundary";
@@ -10,10 +11,11 @@ import { Toasts } from "./parts/toasts";
 import { isTyping } from "./session/asks";
 import { Shell, switcherOf } from "./shell";
 import { openedLogin } from "./state/logins";
+import { loadMe, may } from "./state/me";
 import { openedPrompts } from "./state/prompts";
 import { recent } from "./state/recent";
 import { overview, startOverview, stopOverview } from "./state/sessions";
-import { useSelected } from "./state/store";
+import { useSelected, useStore } from "./state/store";
 import { nextUnread, useAttention } from "./state/attention";
 import { collected, collectTyped } from "./state/typed";
 
@@ -24,6 +26,7 @@ const InboxPage = lazy(() => import("./pages/inbox"));
 const AgentsPage = lazy(() => import("./pages/agents"));
 const ImportsPage = lazy(() => import("./pages/imports"));
 const RunnersPage = lazy(() => import("./pages/runners"));
+const SettingsPage = lazy(() => import("./pages/settings"));
 const PromptDialogs = lazy(() => import("./parts/prompts"));
 const Pairing = lazy(() => import("./parts/pairing"));
 const OpenedLogin = lazy(() => import("./parts/login"));
@@ -38,6 +41,9 @@ export function App() {
     return stopOverview;
   }, []);
   useAttention();
+  const where = useStore(connection);
+  const isOpen = link === "open";
+  useEffect(() => void (isOpen && loadMe()), [where, isOpen]);
   const needsConnect = choosing || link === "refused" || (link === "lost" && isEmpty);
   if (needsConnect) {
     return (
@@ -107,6 +113,7 @@ function Pages() {
       <Route path="/agents" component={AgentsPage} />
       <Route path="/runners" component={RunnersPage} />
       <Route path="/imports" component={ImportsPage} />
+      <Route path="/settings/:part?">{({ part }) => <SettingsPage part={part} />}</Route>
       <Route path="/sessions/:id/review">{({ id }) => <ReviewPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>
@@ -156,6 +163,7 @@ function keyOf(
 ): (() => void) | undefined {
   switch (key) {
     case "n":
+      if (!may("operator")) return undefined;
       return () => {
         collectTyped();
         go("/new");

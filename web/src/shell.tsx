@@ -1,13 +1,15 @@
 // The frame of every page: navigation, the switcher of sessions, and how the connection is.
-import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Sun, X } from "lucide-react";
+import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Settings, Sun, X } from "lucide-react";
 import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
+import { connection, connectTo } from "./api/connection";
 import type { Session } from "./api/types";
 import { titleOf } from "./pages/sessions";
 import { Dot, needOf, newsOf, waitsForLimit, wordOf } from "./parts/status";
 import { placeOf } from "./state/places";
 import { recent, visited } from "./state/recent";
-import { overview } from "./state/sessions";
+import { me, type Need } from "./state/me";
+import { overview, startOverview } from "./state/sessions";
 import { useSelected, useStore } from "./state/store";
 import { theme, toggleTheme } from "./state/theme";
 import { isUnread, seen, unreadOf } from "./state/unread";
@@ -125,13 +127,15 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
         </button>
       </div>
       <nav aria-label="Main" className="space-y-px px-2" onClick={onNavigate}>
-        <NavLink href="/new" icon={<Plus size={15} />} text="New session" />
+        <NavLink href="/new" icon={<Plus size={15} />} text="New session" needs="operator" />
         <NavLink href="/" icon={<List size={15} />} text="Sessions" />
         <NavLink href="/inbox" icon={<Inbox size={15} />} text="Inbox" count={waiting} />
         <NavLink href="/agents" icon={<Bot size={15} />} text="Agents" />
-        <NavLink href="/runners" icon={<Server size={15} />} text="Runners" />
+        <NavLink href="/runners" icon={<Server size={15} />} text="Runners" needs="server-viewer" />
+        <NavLink href="/settings/usage" below="/settings" icon={<Settings size={15} />} text="Settings" />
       </nav>
       <Switcher onNavigate={onNavigate} />
+      <Projects />
       <button
         type="button"
         className="border-t border-line px-4 py-2 text-left text-2xs text-dim hover:bg-hover"
@@ -140,6 +144,35 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
         <Where />
       </button>
     </aside>
+  );
+}
+
+/** The projects that the token may use, where there are several; the page shows one at a time. */
+function Projects() {
+  const known = useStore(me);
+  const [, go] = useLocation();
+  if (!known || known.projects.length < 2) return null;
+  const choose = (project: string) => {
+    connectTo({ ...connection.get(), project });
+    go("/");
+    startOverview();
+  };
+  return (
+    <label className="block border-t border-line px-3 py-2">
+      <span className="sr-only">Project</span>
+      <select
+        className="field"
+        aria-label="Project"
+        value={known.project}
+        onChange={(event) => choose(event.target.value)}
+      >
+        {known.projects.map(({ id, name, tenant }) => (
+          <option key={id} value={id}>
+            {tenant === known.tenant ? name : `${tenant}/${name}`}
+          </option>
+        ))}
+      </select>
+    </label>
   );
 }
 
@@ -154,12 +187,23 @@ function Where() {
   );
 }
 
-function NavLink({ href, icon, text, count = 0 }: { href: string; icon: ReactNode; text: string; count?: number }) {
+interface NavLinkProps {
+  href: string;
+  /** Where all pages begin that it stands for, if it is more than one. */
+  below?: string;
+  icon: ReactNode;
+  text: string;
+  count?: number;
+  needs?: Need;
+}
+
+function NavLink({ href, below, icon, text, count = 0, needs }: NavLinkProps) {
   const [path] = useLocation();
-  const isHere = path === href;
+  const isHere = path === href || (below !== undefined && path.startsWith(below));
   return (
     <Link
       href={href}
+      data-needs={needs}
       aria-current={isHere ? "page" : undefined}
       className={`flex items-center gap-2 rounded-md px-2 py-1 hover:bg-hover ${isHere ? "bg-hover font-medium" : ""}`}
     >

@@ -5,6 +5,8 @@ export interface Connection {
   /** Empty for the server this page came from. */
   endpoint: string;
   token: string;
+  /** The id of the project that was chosen; empty for the one that the token begins with. */
+  project?: string;
 }
 
 const KEY = "ostler.connection";
@@ -20,7 +22,7 @@ function keep(known: Connection): void {
 function remembered(): Connection {
   try {
     const found = JSON.parse(localStorage.getItem(KEY) ?? "{}") as Partial<Connection>;
-    return { endpoint: found.endpoint ?? "", token: found.token ?? "" };
+    return { endpoint: found.endpoint ?? "", token: found.token ?? "", project: found.project ?? "" };
   } catch {
     return { endpoint: "", token: "" };
   }
@@ -42,14 +44,21 @@ export function pair(): void {
 }
 
 export function connectTo(next: Connection): void {
-  const clean = { endpoint: next.endpoint.trim().replace(/\/+$/, ""), token: next.token.trim() };
+  const clean = {
+    endpoint: next.endpoint.trim().replace(/\/+$/, ""),
+    token: next.token.trim(),
+    project: next.project ?? "",
+  };
   if (clean.endpoint === location.origin) clean.endpoint = "";
   keep(clean);
   connection.set(clean);
 }
 
-export function headersOf({ token }: Connection): Record<string, string> {
-  return token ? { authorization: `Bearer ${token}` } : {};
+export function headersOf({ token, project }: Connection): Record<string, string> {
+  return {
+    ...(token ? { authorization: `Bearer ${token}` } : {}),
+    ...(project ? { "ostler-project": project } : {}),
+  };
 }
 
 export function urlOf({ endpoint }: Connection, path: string): string {

@@ -71,6 +71,7 @@ function AgentCard({ agent }: { agent: Agent }) {
         </Link>
         {!agent.installed && (
           <button
+            data-needs="server"
             type="button"
             className="btn"
             disabled={Boolean(agent.installing)}
@@ -87,6 +88,7 @@ function AgentCard({ agent }: { agent: Agent }) {
         )}
         {agent.id !== "mock" && (
           <button
+            data-needs="server"
             type="button"
             className="btn"
             onClick={() => openedLogin.set(agent.id)}

@@ -66,6 +66,7 @@ export default function ImportsPage() {
               </Link>
             ) : (
               <button
+                data-needs="admin"
                 type="button"
                 className="btn shrink-0"
                 disabled={bringing !== undefined}

@@ -309,6 +309,7 @@ function HunkHead(props: {
         <Lines row={row} lines={lines} onComment={() => undefined} />
       </div>
       <button
+        data-needs="operator"
         type="button"
         className="btn btn-bare sticky right-2 py-0 font-sans text-xs text-dim"
         aria-label={`Discard lines ${start} to ${start + count} of ${row.path}`}
@@ -366,7 +367,13 @@ function FileHead(props: {
         Viewed
       </label>
       {props.onDiscard && (
-        <button type="button" className="btn py-0" aria-label={`Discard ${file.path}`} onClick={props.onDiscard}>
+        <button
+          data-needs="operator"
+          type="button"
+          className="btn py-0"
+          aria-label={`Discard ${file.path}`}
+          onClick={props.onDiscard}
+        >
           Discard
         </button>
       )}

@@ -30,7 +30,7 @@ export default function RunnersPage() {
           Runners <span className="font-normal text-dim">{all.length || ""}</span>
         </h1>
         <span className="flex-1" />
-        <button type="button" className="btn" onClick={() => setAdding(true)}>
+        <button data-needs="server-operator" type="button" className="btn" onClick={() => setAdding(true)}>
           <Plus size={13} aria-hidden /> Add a runner
         </button>
       </header>
@@ -167,7 +167,7 @@ function Actions({ runner }: { runner: Runner }) {
     await loadRunners();
   };
   return (
-    <div className="mt-auto flex gap-2 pt-1">
+    <div data-needs="server-operator" className="mt-auto flex gap-2 pt-1">
       {runner.draining ? (
         <button
           type="button"

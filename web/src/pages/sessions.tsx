@@ -146,7 +146,7 @@ export default function SessionsPage() {
             </select>
           </>
         )}
-        <Link className="btn btn-main order-1 sm:order-none" href="/new">
+        <Link data-needs="operator" className="btn btn-main order-1 sm:order-none" href="/new">
           <Plus size={14} aria-hidden /> New session
         </Link>
       </header>
@@ -183,7 +183,7 @@ function Nothing({ loading, filtered }: { loading: boolean; filtered: boolean })
         A session is a conversation with one agent in one folder. The mock agent needs no account, so it is a good first
         one.
       </p>
-      <Link className="btn btn-main" href="/new">
+      <Link data-needs="operator" className="btn btn-main" href="/new">
         Start the first session
       </Link>
     </div>

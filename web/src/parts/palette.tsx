@@ -3,6 +3,7 @@ import { useMemo, useState, type KeyboardEvent } from "react";
 import { useLocation } from "wouter";
 import { matches, titleOf } from "../pages/sessions";
 import { actionsOf } from "../session/actions";
+import { may, type Need } from "../state/me";
 import { openedPrompts } from "../state/prompts";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
@@ -16,6 +17,7 @@ interface Entry {
   label: string;
   hint: string;
   session?: Parameters<typeof needOf>[0];
+  needs?: Need;
   run(): void;
 }
 
@@ -36,16 +38,25 @@ export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
   const entries = useMemo(() => {
     const words = text.toLowerCase().split(/\s+/).filter(Boolean);
     const actions: Entry[] = [
-      { id: "new", label: "New session", hint: "n", run: () => go("/new") },
+      { id: "new", label: "New session", hint: "n", needs: "operator", run: () => go("/new") },
       { id: "sessions", label: "All sessions", hint: "g", run: () => go("/") },
-      { id: "imports", label: "Earlier conversations of agents' own programs", hint: "", run: () => go("/imports") },
+      {
+        id: "imports",
+        label: "Earlier conversations of agents' own programs",
+        hint: "",
+        needs: "admin",
+        run: () => go("/imports"),
+      },
       { id: "inbox", label: "Inbox", hint: "i", run: () => go("/inbox") },
       { id: "agents", label: "Agents", hint: "", run: () => go("/agents") },
-      { id: "runners", label: "Runners", hint: "", run: () => go("/runners") },
+      { id: "runners", label: "Runners", hint: "", needs: "server-viewer", run: () => go("/runners") },
+      { id: "settings", label: "Settings", hint: "", run: () => go("/settings/usage") },
+      { id: "keys", label: "API keys", hint: "", needs: "admin", run: () => go("/settings/keys") },
+      { id: "audit", label: "Audit log", hint: "", needs: "tenant", run: () => go("/settings/audit") },
       { id: "prompts", label: "Saved prompts", hint: "", run: () => openedPrompts.set({ what: "all" }) },
       { id: "theme", label: "Switch between dark and light", hint: "", run: toggleTheme },
       { id: "connect", label: "Server and token", hint: "", run: onConnect },
-      { id: "pair", label: "Open on a phone", hint: "", run: onPair },
+      { id: "pair", label: "Open on a phone", hint: "", needs: "tenant", run: onPair },
       { id: "help", label: "Keyboard help", hint: "?", run: onHelp },
     ];
     const here = sessions.get(/^\/sessions\/([^/]+)$/.exec(path)?.[1] ?? "");
@@ -56,14 +67,15 @@ export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
       run: onSelect,
     }));
     const written = here && writtenFor(here.id);
-    if (written)
+    if (written && may("operator"))
       own.push({
         id: "own-save-prompt",
         label: "Save as prompt",
         hint: "what is written here",
         run: () => openedPrompts.set({ what: "save", text: written }),
       });
-    const fits = (entry: Entry) => words.every((word) => entry.label.toLowerCase().includes(word));
+    const fits = (entry: Entry) =>
+      (!entry.needs || may(entry.needs)) && words.every((word) => entry.label.toLowerCase().includes(word));
     const fitting = [...own, ...actions].filter(fits);
     const found = [...sessions.values()]
       .filter((session) => matches(session, words) && (words.length || !session.archived))
@@ -78,7 +90,7 @@ export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
       }));
     if (words.length) return here ? [...fitting, ...found] : [...found, ...fitting];
     const others = found.filter((entry) => entry.id !== here?.id);
-    return [...others.slice(0, 5), ...actions, ...own, ...others.slice(5)];
+    return [...others.slice(0, 5), ...actions.filter(fits), ...own, ...others.slice(5)];
   }, [text, sessions, path, go, onHelp, onConnect, onPair]);
   const selected = Math.min(at, entries.length - 1);
   const run = (entry: Entry | undefined) => {

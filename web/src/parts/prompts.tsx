@@ -59,6 +59,7 @@ function All({ onClose, onOpen }: { onClose(): void; onOpen(): void }) {
               <span className="block truncate text-2xs text-dim">{prompt.description ?? prompt.text}</span>
             </span>
             <button
+              data-needs="operator"
               type="button"
               className="btn btn-bare px-2"
               aria-label={`Change /${prompt.name}`}
@@ -68,6 +69,7 @@ function All({ onClose, onOpen }: { onClose(): void; onOpen(): void }) {
               <Pencil size={14} />
             </button>
             <button
+              data-needs="operator"
               type="button"
               className="btn btn-bare px-2 text-bad"
               aria-label={`Remove /${prompt.name}`}
@@ -81,6 +83,7 @@ function All({ onClose, onOpen }: { onClose(): void; onOpen(): void }) {
       </ul>
       <div className="mt-4 flex justify-end">
         <button
+          data-needs="operator"
           ref={first}
           type="button"
           className="btn"

@@ -2,6 +2,7 @@
 import { api } from "../api/client";
 import type { Session, UpdateSession } from "../api/types";
 import { orSay, say } from "../parts/toasts";
+import { may } from "../state/me";
 import { isOwnCheckout } from "../state/places";
 import { refresh } from "../state/sessions";
 import { wish } from "../state/wishes";
@@ -64,6 +65,7 @@ export function actionsOf(session: Session, go: (to: string) => void): Action[] 
     { label: "New session here", onSelect: () => go(`/new?here=${encodeURIComponent(id)}`) },
     { label: "New session like this", onSelect: () => go(`/new?like=${encodeURIComponent(id)}`) },
   ];
+  if (!may("operator")) return own.filter(({ label }) => label.startsWith("Copy"));
   return [
     ...grouped("Agent", isOver ? [] : agent),
     ...grouped("Files", session.workspaceId ? files : []),

@@ -7,6 +7,7 @@ import { Code } from "../parts/code";
 import { Diff } from "../parts/diff";
 import { say } from "../parts/toasts";
 import { shortened } from "../state/paths";
+import { may } from "../state/me";
 import { overview, refreshAsks } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { useNumbered } from "./numbered";
@@ -62,7 +63,7 @@ function useKeys(active: boolean, onKey: (event: KeyboardEvent) => void): void {
   const latest = useRef(onKey);
   latest.current = onKey;
   useEffect(() => {
-    if (!active) return;
+    if (!active || !may("operator")) return;
     const listen = (event: KeyboardEvent) => {
       if (!isTyping(event) && !document.querySelector("dialog[open]")) latest.current(event);
     };
@@ -100,13 +101,19 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
       <Details metadata={permission.metadata} action={permission.action} sessionId={sessionId} cwd={cwd} />
       {reason === undefined ? (
         <div className="mt-2 flex flex-wrap gap-2">
-          <button type="button" disabled={busy} className="btn btn-main" onClick={() => reply("once")}>
+          <button
+            data-needs="operator"
+            type="button"
+            disabled={busy}
+            className="btn btn-main"
+            onClick={() => reply("once")}
+          >
             Allow once <Key active={keys} name="a" />
           </button>
-          <button type="button" disabled={busy} className="btn" onClick={() => reply("always")}>
+          <button data-needs="operator" type="button" disabled={busy} className="btn" onClick={() => reply("always")}>
             Always in this session <Key active={keys} name="A" />
           </button>
-          <button type="button" disabled={busy} className="btn" onClick={() => setReason("")}>
+          <button data-needs="operator" type="button" disabled={busy} className="btn" onClick={() => setReason("")}>
             Reject <Key active={keys} name="r" />
           </button>
         </div>
@@ -253,15 +260,21 @@ function QuestionCard({ sessionId, askId, question, keys }: AskProps & { questio
         />
       ))}
       <div className="mt-2 flex flex-wrap gap-2">
-        <button type="submit" disabled={busy || !isComplete} className="btn btn-main">
+        <button data-needs="operator" type="submit" disabled={busy || !isComplete} className="btn btn-main">
           Answer
         </button>
         {isPlan && (
-          <button type="button" disabled={busy || !wish} className="btn" onClick={approve}>
+          <button data-needs="operator" type="button" disabled={busy || !wish} className="btn" onClick={approve}>
             Approve with these changes
           </button>
         )}
-        <button type="button" disabled={busy} className="btn" onClick={() => send(() => api.decline(sessionId, askId))}>
+        <button
+          data-needs="operator"
+          type="button"
+          disabled={busy}
+          className="btn"
+          onClick={() => send(() => api.decline(sessionId, askId))}
+        >
           Decline
         </button>
       </div>

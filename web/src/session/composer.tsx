@@ -77,6 +77,7 @@ export function Composer() {
 
   return (
     <form
+      data-needs="operator"
       className="card relative focus-within:border-accent"
       aria-label="Prompt"
       onSubmit={(event) => (event.preventDefault(), void send("queue"))}
@@ -156,6 +157,7 @@ export function QueueList() {
           <span className="chip">queued</span>
           <span className="min-w-0 flex-1 truncate">{wordsOf(entry)}</span>
           <button
+            data-needs="operator"
             type="button"
             className="btn btn-bare px-1 text-dim"
             aria-label="Take it back"
@@ -180,7 +182,7 @@ function Over() {
   return (
     <p className="card flex flex-wrap items-center justify-between gap-2 px-3 py-2 text-dim">
       This session is over.
-      <Link className="btn" href={`/new?like=${encodeURIComponent(session?.id ?? live.id)}`}>
+      <Link data-needs="operator" className="btn" href={`/new?like=${encodeURIComponent(session?.id ?? live.id)}`}>
         New session like this
       </Link>
     </p>

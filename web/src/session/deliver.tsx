@@ -52,6 +52,7 @@ export function DeliverButton() {
   return (
     <>
       <button
+        data-needs="operator"
         type="button"
         className={`btn ${isNew && !isWorking ? "btn-main" : ""}`}
         title={isNew ? "There is something that was not delivered yet" : "Hand the result over"}

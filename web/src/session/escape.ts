@@ -1,6 +1,7 @@
 // Esc ends a turn only when it is pressed twice, and never what waits for an answer: to end that would be an answer.
 import { api } from "../api/client";
 import { orSay, say } from "../parts/toasts";
+import { may } from "../state/me";
 import type { LiveSession } from "../state/live";
 import { createStore } from "../state/store";
 
@@ -12,7 +13,7 @@ export const armed = createStore<string | undefined>(undefined);
 
 export function pressEscape(live: LiveSession): void {
   const { turn, asks } = live.head.get().summary;
-  if (!turn) return;
+  if (!turn || !may("operator")) return;
   if (asks.length) return say("The agent waits for your answer. To end the turn instead, choose Interrupt.");
   clearTimeout(timer);
   if (armed.get() === live.id) {

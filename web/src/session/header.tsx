@@ -12,6 +12,7 @@ import { short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { PERMISSIONS } from "../state/draft";
 import { placeOf } from "../state/places";
+import { useMay } from "../state/me";
 import { overview, refresh } from "../state/sessions";
 import type { Head } from "../state/live";
 import { useSelected } from "../state/store";
@@ -33,6 +34,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
   const summary = useHead((head) => head.summary);
   const activity = useHead(activityOf);
   const placed = usePlaced();
+  const mayRun = useMay("operator");
   const [showsInstructions, setShowsInstructions] = useState(false);
   const model = [summary.model ?? session?.model, summary.variant ?? session?.variant].filter(Boolean).join(" ");
   const agent = summary.agent ?? session?.agent.type;
@@ -49,7 +51,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
           type="button"
           className="inline-flex max-w-60 items-center gap-1 truncate rounded hover:bg-hover"
           title="Model, mode and permissions"
-          disabled={summary.ended}
+          disabled={summary.ended || !mayRun}
           onClick={() => wish(live.id, "settings")}
         >
           <span>{agent}</span>
@@ -117,10 +119,20 @@ function Limit() {
   if (!placed || !waitsForLimit({ ...placed, activity })) return null;
   return (
     <>
-      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.goOn(id))}>
+      <button
+        data-needs="operator"
+        type="button"
+        className="underline hover:text-text"
+        onClick={() => void orSay(api.goOn(id))}
+      >
         Go on now
       </button>
-      <button type="button" className="underline hover:text-text" onClick={() => void orSay(api.interrupt(id))}>
+      <button
+        data-needs="operator"
+        type="button"
+        className="underline hover:text-text"
+        onClick={() => void orSay(api.interrupt(id))}
+      >
         Do not wait
       </button>
     </>
@@ -185,6 +197,7 @@ function Title() {
   const live = useLive();
   const title = useHead((head) => head.summary.title ?? head.session?.title ?? head.session?.key ?? live.id);
   const [draft, setDraft] = useState<string>();
+  const mayRun = useMay("operator");
   useWish("rename", () => setDraft(title));
   if (draft === undefined) {
     return (
@@ -192,7 +205,8 @@ function Title() {
         <button
           type="button"
           className="block max-w-full truncate rounded text-left hover:bg-hover"
-          title="Rename"
+          title={mayRun ? "Rename" : undefined}
+          disabled={!mayRun}
           onClick={() => setDraft(title)}
         >
           {title}

@@ -132,10 +132,10 @@ function WithoutGit() {
         <CopyButton text={`cd '${session.cwd}' && ${GIT_INIT}`} label="Copy the commands" />
       </p>
       <p className="flex flex-wrap gap-2">
-        <Link className="btn" href={`/new?here=${session.id}`}>
+        <Link data-needs="operator" className="btn" href={`/new?here=${session.id}`}>
           New session here
         </Link>
-        <Link className="btn" href={`/new?copy=${session.id}`}>
+        <Link data-needs="operator" className="btn" href={`/new?copy=${session.id}`}>
           Work on a copy instead
         </Link>
       </p>

@@ -106,7 +106,7 @@ export function ReviewDiff(props: { file: Difference["files"][number]; base: str
 export function BeginComment({ place, onBegin }: { place: string; onBegin(): void }) {
   return (
     <div className="sticky bottom-2 left-0 z-10 hidden w-fit px-2 pt-2 font-sans pointer-coarse:block">
-      <button type="button" className="btn btn-main min-h-11 px-4 shadow-md" onClick={onBegin}>
+      <button data-needs="operator" type="button" className="btn btn-main min-h-11 px-4 shadow-md" onClick={onBegin}>
         <MessageSquarePlus size={15} aria-hidden /> Comment on {place}
       </button>
     </div>
@@ -152,11 +152,18 @@ export function CommentCard({ comment, withPlace }: { comment: Comment; withPlac
           {comment.outdated && " · Outdated: these lines have changed"}
         </span>
         {comment.state === "draft" && (
-          <button type="button" className="btn btn-bare p-0.5" aria-label="Edit the comment" onClick={() => edit(true)}>
+          <button
+            data-needs="operator"
+            type="button"
+            className="btn btn-bare p-0.5"
+            aria-label="Edit the comment"
+            onClick={() => edit(true)}
+          >
             <Pencil size={12} aria-hidden />
           </button>
         )}
         <button
+          data-needs="operator"
           type="button"
           className="btn btn-bare p-0.5"
           aria-label="Remove the comment"
@@ -225,7 +232,7 @@ export function SendComments({ comments }: { comments: readonly Comment[] }) {
     setBusy(false);
   };
   return (
-    <button type="button" className="btn btn-main" disabled={busy} onClick={() => void send()}>
+    <button data-needs="operator" type="button" className="btn btn-main" disabled={busy} onClick={() => void send()}>
       <Send size={13} aria-hidden /> Send {waiting === 1 ? "1 comment" : `${waiting} comments`}
     </button>
   );

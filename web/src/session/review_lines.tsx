@@ -60,6 +60,7 @@ export function OneLine(props: {
       <span className="w-5 shrink-0 select-none">
         {isCode(line) && !isOther && (
           <button
+            data-needs="operator"
             type="button"
             tabIndex={-1}
             className="px-0.5 text-accent opacity-0 group-hover:opacity-100 focus:opacity-100 pointer-coarse:hidden"

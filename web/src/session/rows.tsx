@@ -193,6 +193,7 @@ function SaveAsPrompt({ text }: { text: string }) {
   if (!text) return null;
   return (
     <button
+      data-needs="operator"
       type="button"
       className="absolute top-1 -left-6 text-dim opacity-0 pointer-coarse:-left-10 pointer-coarse:flex pointer-coarse:size-10 pointer-coarse:items-center pointer-coarse:justify-center group-hover/row:opacity-100 focus-visible:opacity-100 pointer-coarse:opacity-100"
       aria-label="Save as prompt"
@@ -291,7 +292,7 @@ function LogIn() {
   const agent = useHead((head) => head.session?.agent.type);
   if (!agent) return null;
   return (
-    <button type="button" className="btn ml-2" onClick={() => openedLogin.set(agent)}>
+    <button data-needs="server" type="button" className="btn ml-2" onClick={() => openedLogin.set(agent)}>
       <KeyRound size={13} aria-hidden /> Log in
     </button>
   );
@@ -309,7 +310,7 @@ function TryAgain({ row }: { row: NoteRow }) {
     if (!(await orSay(api.send(live.id, { message: prompt })))) setSent(false);
   };
   return (
-    <button type="button" className="btn ml-2" onClick={() => void again()}>
+    <button data-needs="operator" type="button" className="btn ml-2" onClick={() => void again()}>
       <RotateCw size={13} aria-hidden /> Try again
     </button>
   );

@@ -46,7 +46,7 @@ function UndoTurn({ row }: { row: TurnRow }) {
   };
   return (
     <>
-      <button type="button" className={BUTTON} onClick={() => setAsking(true)}>
+      <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking(true)}>
         <Undo2 size={12} aria-hidden /> Undo
       </button>
       {asking && (
@@ -84,16 +84,16 @@ function GoBack({ row }: { row: TurnRow }) {
   };
   return (
     <>
-      <button type="button" className={BUTTON} onClick={() => void fork()}>
+      <button data-needs="operator" type="button" className={BUTTON} onClick={() => void fork()}>
         <GitFork size={12} aria-hidden /> Fork
       </button>
       {!isOver && !isLast && (
-        <button type="button" className={BUTTON} onClick={() => setAsking("rewind")}>
+        <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking("rewind")}>
           <Undo2 size={12} aria-hidden /> Rewind
         </button>
       )}
       {!isOver && prompt && (
-        <button type="button" className={BUTTON} onClick={() => setAsking("edit")}>
+        <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking("edit")}>
           <PencilLine size={12} aria-hidden /> Edit prompt
         </button>
       )}
