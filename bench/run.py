@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is a package, wherever this is started
 
-from bench import agents, cluster, proxy, report, suite, web, workspaces  # noqa: E402 - needs the line above
+from bench import agents, cluster, credentials, proxy, report, suite, web, workspaces  # noqa: E402 - needs the line above
 from bench.measures import MEASURES  # noqa: E402 - needs the line above
 from bench.scale import FULL, QUICK, Scale  # noqa: E402 - needs the line above
 
@@ -22,6 +22,7 @@ PARTS: dict[str, Part] = {
     "web": ("The web UI", web.section),
     "cluster": ("A cluster", cluster.section),
     "proxy": ("The SOCKS proxy", proxy.section),
+    "credentials": ("Credentials", credentials.section),
 }
 
 

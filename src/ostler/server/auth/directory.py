@@ -47,6 +47,8 @@ class Directory:
         self._pause = _LOOK_SECONDS if is_shared else _ALONE_SECONDS
         self._rows = AccessRows()
         self._by_hash: dict[str, ApiKeyRow] = {}
+        self._scopes: dict[str, Scope] = {}
+        """By the ids of keys, but for those whose project or tenant is gone."""
         self._tenants: dict[str, str] = {}
         self.limits: dict[tuple[str, str], LimitsRow] = {}
         """By scope and id."""
@@ -60,6 +62,7 @@ class Directory:
         self._rows = await self._access.all()
         self._by_hash = {key.hash: key for key in self._rows.keys}
         self._tenants = {project.id: project.tenant for project in self._rows.projects}
+        self._scopes = {key.id: self._scope_of(key) for key in self._rows.keys if self._is_there(key)}
         self.limits = {(row.scope, row.id): row for row in self._rows.limits}
         for key in self._rows.keys:
             if key.revoked_at is not None:
@@ -101,13 +104,13 @@ class Directory:
         key = self._by_hash.get(hashed(request.token))
         if key is None or key.revoked_at is not None:
             raise Unauthorized(reason="There is no such API key, or it was revoked.")
-        if not self._is_there(key):
+        if (scope := self._scopes.get(key.id)) is None:
             raise Unauthorized(reason="The project or tenant of this API key was removed.")
         now = self._clock.now()
         if key.expires_at is not None and key.expires_at <= now:
             raise Unauthorized(reason=f"This API key expired at {key.expires_at}.")
         self._used[key.id] = now
-        return self._scope_of(key)
+        return scope
 
     def _is_there(self, key: ApiKeyRow) -> bool:
         """Whether what a key is for is there; another server may have made it while it was removed here."""
