@@ -5,6 +5,7 @@ document, the document is asked for.
 """
 
 import re
+from collections.abc import Iterator
 
 import pytest
 import requests
@@ -18,11 +19,14 @@ from schemathesis.specs.openapi.checks import (
 
 from tests.support.generated import Case, labels, send_all
 from tests.support.http_helpers import DIALECTS
-from tests.support.serving import RunningServer
+from tests.support.serving import RunningServer, running_server
 
 CHECKS = [not_a_server_error, status_code_conformance, content_type_conformance, response_schema_conformance]
 OPERATIONS = labels(without=r"^(events\.stream|relay\..*|connect\.handshake)$", tags=DIALECTS)
 ABOUT_WHAT_EXISTS = [operation for operation in OPERATIONS if re.search(r"{(session|agent)}|/sessions$", operation)]
+READS = frozenset({"GET", "HEAD", "OPTIONS"})
+WRITES = [name for name in labels(without=r"^relay\.") if name.split()[0] not in READS]
+_TOKEN = "the-token-of-the-server"
 GENERATED = settings(
     max_examples=25,
     derandomize=True,
@@ -59,3 +63,32 @@ def _call(case: Case, server: RunningServer, client: requests.Session, known: di
     case.call_and_validate(
         base_url=server.url, session=client, headers={"Accept": "application/json"}, checks=CHECKS, timeout=60
     )
+
+
+@pytest.fixture(scope="module")
+def viewer(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[RunningServer, requests.Session]]:
+    """A server with a token, and a client whose key only reads."""
+    with (
+        running_server(tmp_path_factory.mktemp("viewer") / "state", "--token", _TOKEN) as server,
+        requests.Session() as session,
+    ):
+        wanted = {"name": "reader", "role": "viewer"}
+        headers = {"Authorization": f"Bearer {_TOKEN}"}
+        made = requests.post(f"{server.url}/api/v1/api-keys", json=wanted, headers=headers, timeout=60)
+        session.headers["Authorization"] = f"ApiKey {made.json()['key']}"
+        yield server, session
+
+
+@pytest.mark.parametrize("operation", WRITES)
+def test_who_only_reads_changes_nothing_whatever_is_sent(
+    operation: str, viewer: tuple[RunningServer, requests.Session]
+) -> None:
+    server, session = viewer
+
+    def call(case: Case) -> None:
+        if case.method.upper() in READS:  # other methods are tried too
+            return
+        answer = case.call(base_url=server.url, session=session, timeout=60)
+        assert answer.status_code >= 400, f"{operation} answered {answer.status_code}"
+
+    send_all(operation, call, settings(GENERATED, max_examples=5))
