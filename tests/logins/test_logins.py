@@ -188,7 +188,7 @@ def test_the_daemon_api_checks_a_token_when_asked(place: Place, token: str | Non
         unchecked = daemon.post(f"/v1/sessions/unchecked-{token}", json={**body, "validateToken": False}).json()
     assert answer["healthy"] is healthy
     assert answer.get("error", {}).get("type") == (None if healthy else "tokenError")
-    assert unchecked == {"healthy": True}
+    assert unchecked == {"healthy": True, "nativeSessionId": "echo"}
 
 
 def test_the_daemon_api_calls_nothing_healthy_that_it_could_not_check(place: Place) -> None:
