@@ -8,7 +8,7 @@ TESTS = $(BIN)/python -m tests.support.run -q --durations=10 -n 4 --dist workste
 OSTLER_STATE_DIR ?= $(CURDIR)/.ostler
 
 .DEFAULT_GOAL := help
-.PHONY: agent-schemas help serve web sdk test test-all test-setup test-parts flaky check lint conformance chaos chaos-selftest bench eval schema format lock setup setup-runtime clean
+.PHONY: agent-schemas agents-drift help serve web sdk test test-all test-setup test-parts flaky check lint conformance chaos chaos-selftest bench eval schema format lock setup setup-runtime clean
 
 help: ## show this list
 	@awk -F':.*## ' '/^[a-z-]+:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -56,6 +56,9 @@ lint: setup ## format, lint and types alone
 conformance: setup ## run every agent through the whole suite and write what was found (ARGS="codex pi" for some)
 	@$(BIN)/python -m tools.coverage $(ARGS)
 	@$(BIN)/python -m tools.generate
+
+agents-drift: setup ## compare the newest version of each agent on npm with the recorded one (ARGS="pi" for one)
+	@$(BIN)/python -m tools.agents_drift $(ARGS)
 
 agent-schemas: setup ## write schema/agents from the types that agents publish, or from recordings (ARGS="pi" for one)
 	@$(BIN)/python -m tools.agent_schemas $(ARGS)
