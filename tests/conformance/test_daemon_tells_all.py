@@ -12,7 +12,14 @@ from ostler.conformance.behaviours import BY_ID
 from ostler.conformance.suite import play
 from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
 from ostler.server.store.records import StoredEvent
-from ostler.wire.events import EVENTS, ItemCompletedData, ItemStartedData, UnknownEvent
+from ostler.wire.events import (
+    EVENTS,
+    ItemCompletedData,
+    ItemStartedData,
+    TerminalOutput,
+    TerminalOutputData,
+    UnknownEvent,
+)
 from ostler.wire.items import Item
 from tests.conformance.replay import ReplayStage
 from tests.conformance.test_recorded import AGENTS, GRID
@@ -80,6 +87,17 @@ def test_an_event_of_a_newer_server_is_an_unknown_item() -> None:
     assert shown["data"]["item"]["content"] == [
         {"type": "json", "json": {"type": "moon.landed", "data": {"crew": ["a", "b"]}}}
     ]
+
+
+def test_output_after_the_end_of_its_call_is_a_status_below_it_and_no_delta() -> None:
+    about = {"event_id": "evt_1", "sequence": 7, "time": "2026-01-01T00:00:00Z", "session_id": "ses_1"}
+    more = {"source": "agent", "synthetic": False}
+    output = TerminalOutputData(stream="stdout", data="tick\n", item_id="itm_call", late=True)
+    shown = told(TerminalOutput(**about, **more, data=output))  # type: ignore[arg-type]  # the names are those of an event
+    assert shown["type"] == "item.completed"
+    item = shown["data"]["item"]
+    assert (item["kind"], item["parent_id"], item["content"][0]["label"]) == ("status", "itm_call", "terminal.output")
+    assert item["content"][1]["json"]["data"] == "tick\n"
 
 
 @pytest.mark.parametrize("kind", ["item.started", "item.completed"])

@@ -15,6 +15,7 @@ from ostler.wire.events import (
     ItemStartedData,
     PermissionData,
     QuestionData,
+    TerminalOutputData,
     TurnEndedData,
     TurnOutcome,
     UsageUpdatedData,
@@ -244,3 +245,17 @@ def test_an_endless_message_does_not_grow_without_bound(monkeypatch: pytest.Monk
 def test_a_message_that_ends_without_a_content_has_that_of_its_deltas() -> None:
     *_, closing, _ = run([OPEN, delta(text("good ")), delta(text("day")), completed(item("completed")), DONE])
     assert closing == completed(item("completed", text("good day")))
+
+
+def test_output_after_the_end_of_its_call_says_that_it_is_late() -> None:
+    guard = TurnGuard()
+    guard.begin("t")
+    call = item("in_progress", CALL, kind="tool_call")
+
+    def output() -> Draft:
+        return draft("terminal.output", TerminalOutputData(stream="stdout", data="tick", item_id="i"))
+
+    given = [started(call), output(), completed(msgspec.structs.replace(call, status="completed")), output()]
+    told = [each for one in given for each in guard.take(one)]
+    late = [each.data.late for each in told if isinstance(each.data, TerminalOutputData)]
+    assert late == [False, True]

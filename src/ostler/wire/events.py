@@ -234,6 +234,8 @@ class TerminalOutputData(Wire, frozen=True, kw_only=True):
     stream: Literal["stdout", "stderr"]
     data: str
     item_id: str | None = None
+    late: bool = False
+    """Whether its call had ended before: the command goes on in the background."""
 
 
 class FileChangedData(Wire, frozen=True, kw_only=True):

@@ -1,8 +1,8 @@
 """The turn guard: enforces what no agent guarantees, between the translator and the log.
 
 It is pure: events and turn ends of the translator go in, drafts for the log come out. Each turn gets exactly one end;
-everything opened is closed by then; every delta and every completion has its start before it; no item ends twice. A
-message that is completed without a content has that of its deltas.
+everything opened is closed by then; every delta and every completion has its start before it; no item ends twice, and
+output that comes after that says so. A message that is completed without a content has that of its deltas.
 """
 
 import msgspec
@@ -15,6 +15,7 @@ from ostler.wire.events import (
     ItemStartedData,
     PermissionData,
     QuestionData,
+    TerminalOutputData,
     TurnEndedData,
     TurnOutcome,
 )
@@ -119,6 +120,9 @@ class TurnGuard:
                 return self._on_completed(draft, item)
             case PermissionData(permission_id=ask_id) | QuestionData(question_id=ask_id) as ask:
                 return self._on_ask(draft, ask_id, ask)
+            case TerminalOutputData(item_id=str(item_id)) as output if item_id in self._finished:
+                draft.data = msgspec.structs.replace(output, late=True)
+                return [draft]
             case _:
                 # turns begin and end by prompts and TurnDone alone
                 return [] if draft.type in {"turn.started", "turn.ended"} else [draft]

@@ -95,7 +95,7 @@ def _reworded(event: AnyEvent | UnknownEvent) -> tuple[str, Any]:
     match event:
         case ItemDelta(data=data):
             return "item.delta", _with_plain_delta(data)
-        case TerminalOutput(data=TerminalOutputData(item_id=str(item), data=text, stream=stream)):
+        case TerminalOutput(data=TerminalOutputData(item_id=str(item), data=text, stream=stream, late=False)):
             return "item.delta", {"item_id": item, "delta": text, "part": {"type": "terminal", "stream": stream}}
         case _:
             return "item.completed", {"item": _item_of(event)}
@@ -122,6 +122,9 @@ def _item_of(event: AnyEvent | UnknownEvent) -> Item:
             what = StatusPart(label="file.changed", detail=data.action)
             file = FileRefPart(path=data.path, action="patch" if data.diff else "write", diff=data.diff)
             return Item(item_id=name, kind="status", status="completed", content=(what, file), parent_id=data.item_id)
+        case TerminalOutput(data=data):  # of a command in the background: its call is completed
+            output = (StatusPart(label=event.type), JsonPart(json=data))
+            return Item(item_id=name, kind="status", status="completed", content=output, parent_id=data.item_id)
         case Notice(data=data):
             shown = (TextPart(text=data.message), JsonPart(json=data))
             return Item(item_id=name, kind="system", role="system", status="completed", content=shown)
