@@ -86,6 +86,22 @@ def test_a_command_writes_to_its_copy_alone_and_sees_no_home_of_the_follower(
     assert ((tmp_path / "copy" / "mine").exists(), (tmp_path / "away").exists()) == (True, False)
 
 
+def test_a_follower_says_what_is_wrong_with_its_session_and_that_its_server_is_away(
+    env: dict[str, str], ostler: Ostler, tmp_path: Path
+) -> None:
+    folder = tmp_path / "copy"
+    folder.mkdir()
+    words = ["follower", "nobody", "--name", "lin-01", "--folder", str(folder)]
+    found = ostler(*words)
+    assert (found.returncode, "'nobody'" in found.stderr) == (1, True), found.stderr
+    log = tmp_path / "log"
+    with log.open("wb") as out:
+        away = subprocess.Popen([*OSTLER, *words, "--endpoint", "http://127.0.0.1:9"], env=env, stderr=out, stdin=-3)
+    wait_until(lambda: b"http://127.0.0.1:9 does not answer" in log.read_bytes(), "it says so")
+    away.terminate()
+    assert away.wait(30) == 0
+
+
 def test_where_no_jail_can_be_built_that_is_said(env: dict[str, str], ostler: Ostler, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()

@@ -17,6 +17,7 @@ from ostler.cli.fleet import copies, socks
 from ostler.cli.fleet.by_hub import TOKEN, by_hub, hub_or_server
 from ostler.cli.output import show
 from ostler.cli.root import Target
+from ostler.client.transport import check_exposure
 
 
 @click.group(cls=Noun)
@@ -60,7 +61,8 @@ def register(target: Target, session: str, name: str, targets: tuple[str, ...], 
     """Let others of SESSION reach addresses of this machine by the proxy, and do nothing else."""
     peer = import_module("ostler.cli.fleet.peer")
     named, found = peer.targets_of(targets), hub_or_server(target, hub)
-    _until_ended(peer.register(address_of(found), token_of(found), session, name, named, role))
+    check_exposure(address_of(found), token_of(found), insecure=bool(target.insecure))
+    _until_ended(peer.register(found, session, name, named, role))
 
 
 def _until_ended(work: Coroutine[Any, Any, None]) -> None:

@@ -59,17 +59,16 @@ def command(
     when its leader closes it, when the session is over, or with Ctrl-C.
     """
     named = targets_of(targets)
-    address, token = address_of(target), token_of(target)
-    check_exposure(address, token, insecure=bool(target.insecure))
+    check_exposure(address_of(target), token_of(target), insecure=bool(target.insecure))
     peers = hub_or_server(target, hub)
     is_copy = claim(folder, overwrite=overwrite)
     if not is_copy:
         click.echo(f"{folder} is not empty, so fences do not write to it; --overwrite lets them.", err=True)
     walls = _jail(folder, shown, wanted=jail)
     follower = Follower(
-        address, token, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy, jail=walls
+        target, session, name, folder, tags=tags, reaches_ssh="ssh" in named, is_copy=is_copy, jail=walls
     )
-    reachable = register(address_of(peers), token_of(peers), session, name, named) if named else None
+    reachable = register(peers, session, name, named) if named else None
     asyncio.run(_follow(follower, reachable))
 
 

@@ -19,8 +19,11 @@ import httpx
 import msgspec
 
 from ostler.base.retry import delays
+from ostler.base.tls.faults import fault_of
+from ostler.cli.api import address_of, token_of
 from ostler.cli.fleet.jail import Jail
-from ostler.client.calls import headers
+from ostler.cli.root import Target
+from ostler.client.http import options
 
 _PIECE = 128 * 1024
 _SILENCE = 90.0
@@ -53,8 +56,7 @@ class Follower:
 
     def __init__(
         self,
-        address: str,
-        token: str | None,
+        server: Target,
         session: str,
         name: str,
         folder: Path,
@@ -73,7 +75,11 @@ class Follower:
         self._reaches_ssh = reaches_ssh
         self._is_copy = is_copy
         self._jail = jail
-        self._http = httpx.AsyncClient(base_url=address, headers=headers(token), timeout=60.0, trust_env=False)
+        self._address = address_of(server)
+        self._http = httpx.AsyncClient(
+            **options(self._address, token_of(server), 60.0, server.ca_file, project=server.project)
+        )
+        self._is_away = False
         self._seq: int | None = None
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
         self._orders: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
@@ -201,24 +207,35 @@ class Follower:
         """Messages for it, from whichever server is there."""
         pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
         while True:
-            with suppress(httpx.TransportError):
+            try:
                 timeout = httpx.Timeout(30.0, read=_SILENCE)
                 async with self._http.stream("GET", f"{self._relay}/{what}", timeout=timeout) as answer:
                     await self._refused(answer)
                     if answer.is_success:
+                        self._is_away = False
                         pauses = delays(_FIRST_PAUSE, _LONGEST_PAUSE)
                         async for line in answer.aiter_lines():
                             if line.startswith("data: "):
                                 yield msgspec.json.decode(line[6:])
+            except httpx.TransportError as error:
+                self._lost(error)
             await asyncio.sleep(next(pauses))
+
+    def _lost(self, error: httpx.TransportError) -> None:
+        """Say once that the server is away; raise if it is one that is not to be trusted."""
+        if (fault := fault_of(error, self._address, None)) is not None:
+            raise click.ClickException(str(fault)) from error
+        if not self._is_away and not isinstance(error, httpx.ReadError | httpx.RemoteProtocolError):
+            self._is_away = True
+            click.echo(f"{self._address} does not answer; trying again until it does.", err=True)
 
     async def _refused(self, answer: httpx.Response) -> None:
         """Raise for an answer that will be the same next time."""
-        if answer.status_code in _OVER:
+        if answer.status_code in _OVER and self._seq is not None:
             raise SessionOver
         if 400 <= answer.status_code < 500 and answer.status_code != 429:
             await answer.aread()
-            raise click.ClickException(f"The server refused with {answer.status_code}: {answer.text[:300]}")
+            raise click.ClickException(_why(answer))
 
     # What it does
 
@@ -290,6 +307,13 @@ class Follower:
 def _environment() -> dict[str, str]:
     """What commands of others may know."""
     return {name: value for name, value in os.environ.items() if name not in _OURS}
+
+
+def _why(answer: httpx.Response) -> str:
+    try:
+        return str(msgspec.json.decode(answer.content)["detail"])
+    except (msgspec.DecodeError, KeyError, TypeError):
+        return f"The server refused with {answer.status_code}: {answer.text[:300]}"
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

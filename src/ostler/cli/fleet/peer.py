@@ -3,7 +3,7 @@
 import asyncio
 import json
 from contextlib import suppress
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import urlencode
 
 import click
@@ -11,6 +11,10 @@ from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
 
 from ostler.base.retry import delays
+from ostler.base.tls.contexts import File, trusting
+from ostler.cli.api import address_of, token_of
+from ostler.cli.root import Target
+from ostler.client.calls import headers
 
 _PIECE = 256 * 1024
 _OVER = frozenset({404, 409, 410})
@@ -18,20 +22,28 @@ _OVER = frozenset({404, 409, 410})
 _OPTIONS: dict[str, Any] = {"compression": None, "max_size": 2**20, "ping_interval": 20}
 
 
-async def register(
-    address: str, token: str | None, session: str, peer: str, targets: dict[str, str], role: str = "follower"
-) -> None:
+class Dial(NamedTuple):
+    """How the server is called."""
+
+    url: str
+    headers: dict[str, str]
+    options: dict[str, Any]
+
+
+async def register(server: Target, session: str, peer: str, targets: dict[str, str], role: str = "follower") -> None:
     """Let others of the session reach these addresses, as long as this runs and the session is not over."""
+    address, authority = address_of(server), File.named("ca_file", server.ca_file)
     place = f"ws{address.removeprefix('http').rstrip('/')}/api/v1/connect/socks/register"
     url = f"{place}?{urlencode({'sessionId': session, 'peerId': peer, 'role': role})}"
-    sent = {"Authorization": f"Bearer {token}"} if token else {}
+    sent = headers(token_of(server), server.project)
+    options = {**_OPTIONS, "ssl": trusting(authority)} if address.startswith("https") else _OPTIONS
     pauses = delays(0.2, 5.0)
     while True:
         try:
-            async with connect(url, additional_headers=sent, **_OPTIONS) as control:
+            async with connect(url, additional_headers=sent, **options) as control:
                 await control.send(json.dumps({"targets": targets}))
                 pauses = delays(0.2, 5.0)
-                await _serve(control, url, sent, targets)
+                await _serve(control, Dial(url, sent, options), targets)
         except InvalidStatus as error:
             if error.response.status_code in _OVER:
                 return
@@ -42,16 +54,16 @@ async def register(
         await asyncio.sleep(next(pauses))
 
 
-async def _serve(control: ClientConnection, url: str, sent: dict[str, str], targets: dict[str, str]) -> None:
+async def _serve(control: ClientConnection, dial: Dial, targets: dict[str, str]) -> None:
     async with asyncio.TaskGroup() as group:
         with suppress(WebSocketException):  # the server is away; what was brought ends by itself
             async for message in control:
                 words = json.loads(message)
                 if words.get("type") == "open":
-                    group.create_task(_bring(control, url, sent, words["stream"], targets[words["target"]]))
+                    group.create_task(_bring(control, dial, words["stream"], targets[words["target"]]))
 
 
-async def _bring(control: ClientConnection, url: str, sent: dict[str, str], stream: str, target: str) -> None:
+async def _bring(control: ClientConnection, dial: Dial, stream: str, target: str) -> None:
     """Connect to an address here, and to the server, and pass on what they say."""
     host, _, port = target.rpartition(":")
     try:
@@ -61,7 +73,8 @@ async def _bring(control: ClientConnection, url: str, sent: dict[str, str], stre
             await control.send(json.dumps({"type": "failed", "stream": stream}))
         return
     try:
-        async with connect(f"{url}&{urlencode({'stream': stream})}", additional_headers=sent, **_OPTIONS) as data:
+        url = f"{dial.url}&{urlencode({'stream': stream})}"
+        async with connect(url, additional_headers=dial.headers, **dial.options) as data:
             ways = [asyncio.create_task(_out(reader, data)), asyncio.create_task(_in(writer, data))]
             try:
                 await asyncio.gather(*ways)
