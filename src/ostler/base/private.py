@@ -22,7 +22,7 @@ _FOLDERS = (
 )
 _FILES = (
     *(f"{name}{end}" for name in ("ostler.db", "search.db") for end in ("", "-wal", "-shm")),
-    *("ostler.lock", "runner.id"),
+    *("ostler.lock", "runner.id", "session-tokens.key"),
 )
 _AGENTS = frozenset({"home", "workspace", "tree", "upper", "work"})
 _REPOSITORIES = frozenset({"mirrors", "bases", "records", "incoming", "content"})

@@ -1,7 +1,6 @@
 """Signatures of webhooks, as Standard Webhooks has them: HMAC-SHA256 over id, time and body."""
 
 import base64
-import binascii
 import hmac
 import secrets
 
@@ -18,7 +17,7 @@ def key(secret: str | None) -> bytes | None:
         return None
     try:
         found = base64.b64decode(secret.removeprefix(PREFIX), validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # also for letters that base64 does not have
         raise ValueError("must be whsec_ and base64") from error
     if not secret.startswith(PREFIX) or not _SHORTEST <= len(found) <= _LONGEST:
         raise ValueError(f"must be whsec_ and the base64 of {_SHORTEST} to {_LONGEST} bytes")

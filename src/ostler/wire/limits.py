@@ -8,7 +8,7 @@ from ostler.wire.struct import Answer, Body
 
 LimitScope = Literal["tenant", "project", "actor"]
 MOST = 1_000_000_000
-_Rate = Annotated[float, msgspec.Meta(gt=0, le=MOST)]
+_Rate = Annotated[float, msgspec.Meta(ge=0.001, le=MOST)]
 _Count = Annotated[int, msgspec.Meta(ge=0, le=MOST)]
 _Bytes = Annotated[int, msgspec.Meta(ge=0, le=2**53)]
 _Money = Annotated[float, msgspec.Meta(ge=0, le=MOST)]

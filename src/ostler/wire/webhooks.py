@@ -9,6 +9,7 @@ from ostler.wire.struct import Answer, Body, Wire
 WebhookDeliveryState = Literal["waiting", "delivered", "failed"]
 
 _Url = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 2000})]
+_Events = Annotated[tuple[str, ...], msgspec.Meta(extra_json_schema={"minItems": 1})]
 
 
 class NewWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
@@ -16,7 +17,7 @@ class NewWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
 
     url: _Url
     """`https://...`, or `trigger:NAME` to let a trigger of the project begin work."""
-    events: tuple[str, ...]
+    events: _Events
     """Types of events such as `turn.ended`, all of a family such as `session.*`, or `*`."""
     secret: str | None = None
     """What calls are signed with, `whsec_` and base64; without one the server makes it and shows it once."""
@@ -34,7 +35,7 @@ class EditWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
     """What is to change; what is absent stays."""
 
     url: _Url | None = None
-    events: tuple[str, ...] | None = None
+    events: _Events | None = None
     secret: str | None = None
     """A new secret; the old one is good no more."""
     content: bool | None = None

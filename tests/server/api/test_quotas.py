@@ -119,6 +119,16 @@ def test_a_client_that_asks_too_often_is_told_when_to_come_again(team: Team, api
     assert api.get("/me").status_code == 200
 
 
+def test_an_admin_who_set_a_rate_too_low_can_set_another(team: Team) -> None:
+    for rate in (0.001, 0.002):
+        put = {"scope": "tenant", "requestsPerSecond": rate}
+        assert team.token.put("/limits", json=put).status_code == 200
+    while team.token.get("/me").status_code == 200:
+        continue
+    assert team.token.put("/limits", json={"scope": "tenant"}).status_code == 200
+    assert team.token.get("/me").status_code == 200
+
+
 def test_a_project_with_as_many_workspaces_as_it_may_have_gets_no_more(team: Team, api: httpx.Client) -> None:
     limit(team, api, workspaces=1)
     first = api.post("/tasks", json={"agent": {"type": "mock"}, "prompt": "mock: say hi", "repo": {"mode": "none"}})
@@ -180,6 +190,7 @@ def test_a_limit_is_set_from_above(team: Team) -> None:
         ({"liveSessions": -1}, "invalid_request", "liveSessions"),
         ({"liveSessions": 1.5}, "invalid_request", "liveSessions"),
         ({"requestsPerSecond": 0}, "invalid_request", "requestsPerSecond"),
+        ({"requestsPerSecond": 5e-324}, "invalid_request", "requestsPerSecond"),
         ({"costPerDay": "much"}, "invalid_request", "costPerDay"),
         ({"tokensPerDay": 10**18}, "invalid_request", "tokensPerDay"),
         ({"workspaces": -1}, "invalid_request", "workspaces"),

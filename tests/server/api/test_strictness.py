@@ -24,6 +24,7 @@ BEYOND_A_SCHEMA = {
     "answers to what was never asked": r"JSONRPCResponse\.result",
     "bytes, which are not characters": r"File name too long|longer than \d+ bytes",
     "addresses that the server may call": r"is not an address that this server may call",
+    "types of events, and their families": r"is no type of events",
     "words that can be looked for": r"has no word to look for",
     "characters that can be printed": r"must be a line of",
     "paths that lead out": r"is not a path inside the workspace",

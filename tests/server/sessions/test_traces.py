@@ -95,8 +95,8 @@ def test_a_prompt_that_waits_keeps_its_trace_also_through_a_crash(state_dir: Pat
         send(talk, "mock: say Hello.", named(OTHER))
         send(talk, "mock: say Hello again.")
         queued = talk.get("/queue")["entries"]
-        own = queued[1]["trace_id"]
-        assert queued[0]["trace_id"] == OTHER
+        own = queued[1]["traceId"]
+        assert queued[0]["traceId"] == OTHER
         server.process.kill()
         server.process.wait()
     with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as talk.api:

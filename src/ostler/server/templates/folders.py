@@ -1,7 +1,6 @@
 """The files of a template: what a folder may hold, its digest, and how it is stored."""
 
 import base64
-import binascii
 import hashlib
 from collections.abc import Iterable, Mapping
 from pathlib import PurePosixPath
@@ -63,7 +62,7 @@ def _content(file: TemplateFile) -> bytes | None:
         return file.text.encode("utf-8", "surrogatepass")
     try:
         return base64.b64decode(file.base64 or "", validate=True)
-    except binascii.Error:
+    except ValueError:  # also for letters that base64 does not have
         return None
 
 

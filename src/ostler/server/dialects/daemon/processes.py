@@ -1,7 +1,6 @@
 """Processes as the daemon API shows them, on every runner of this server."""
 
 import base64
-import binascii
 import signal
 from collections.abc import Mapping
 from typing import Annotated, Literal
@@ -253,7 +252,7 @@ def decoded(given: DaemonProcessInput) -> bytes:
         return given.data.encode()
     try:
         return base64.b64decode(given.data, validate=True)
-    except binascii.Error as error:
+    except ValueError as error:  # also for letters that base64 does not have
         raise InvalidRequest(reason="data: is not base64.", errors={"data": ["is not base64"]}) from error
 
 
