@@ -1,12 +1,14 @@
 """What runs agents on this machine, put together from settings: a server has it, or a runner that dials in."""
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from importlib.util import find_spec
 from pathlib import Path
 
 from ostler.agents import ADAPTERS
 from ostler.agents.acp import AcpAdapter
 from ostler.agents.adapter import Adapter, Login
+from ostler.agents.sources import Builtin
 from ostler.base import failpoints
 from ostler.base.errors import SettingsError
 from ostler.base.setting_groups.tables import AgentSetting
@@ -64,11 +66,21 @@ async def made_workspaces(settings: Settings, *, is_own: bool = False, runner: s
 
 
 def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
-    programs = (settings.state_dir / "agents", Path(__file__).parent)
+    programs = (settings.state_dir / "agents", Path(__file__).parent, *_packages())
     return (
         DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
         LocalRuntime(library, settings.runtimes, environ),
     )
+
+
+def _packages() -> Iterator[Path]:
+    """What agents that ship with us import, wherever it is installed."""
+    sources = (source for adapter in ADAPTERS for source in adapter.sources)
+    names = {name for source in sources if isinstance(source, Builtin) for name in source.packages}
+    for name in sorted(names):
+        found = find_spec(name)
+        if found is not None and found.origin is not None:
+            yield Path(found.origin).parent if found.submodule_search_locations else Path(found.origin)
 
 
 def made_provisioner(settings: Settings) -> Provisioner:

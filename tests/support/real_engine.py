@@ -12,6 +12,8 @@ import sysconfig
 import tarfile
 from pathlib import Path
 
+import msgspec
+
 IMAGE = "localhost/ostler-test:1"
 BARE = "localhost/ostler-bare:1"
 """An image with nothing but folders; with VOLUMES mounted, this machine's programs run in it."""
@@ -58,7 +60,7 @@ def import_image(binaries: Path) -> None:
     archive = binaries.parent / "image.tar"
     interpreter = Path(sys.executable).resolve()
     stdlib = Path(sysconfig.get_path("stdlib"))
-    modules = sorted((stdlib / "lib-dynload").glob("*.so"))
+    modules = [*sorted((stdlib / "lib-dynload").glob("*.so")), *Path(msgspec.__file__).parent.glob("*.so")]
     with tarfile.open(archive, "w") as tar:
         for file in {interpreter, Path("/bin/sh").resolve(), *_libraries([interpreter, Path("/bin/sh"), *modules])}:
             tar.add(file.resolve(), str(file))

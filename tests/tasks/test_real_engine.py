@@ -11,6 +11,7 @@ from typing import NamedTuple
 import httpx
 import pytest
 
+from ostler.conformance.model import ScriptedModel
 from tests.support.ordering import done, events, finished, order, say, settled, task, task_server, texts
 from tests.support.places import git, make_repository
 from tests.support.real_engine import IMAGE, import_image, install_engine, podman
@@ -88,6 +89,33 @@ def test_a_session_goes_on_in_its_container_and_remembers(place: Place) -> None:
     ]
     place.api.delete(f"/sessions/{session}")
     assert podman(place.engine, "ps", "--all", "--format", "{{.Names}}") == ""
+
+
+@pytest.fixture
+def model(place: Place) -> Iterator[ScriptedModel]:
+    """A model that containers reach, since they have this machine's network."""
+    settings = place.engine.parent / "containers.conf"
+    closed = settings.read_text()
+    settings.write_text(closed.replace('netns = "none"', 'netns = "host"'))
+    with ScriptedModel() as running:
+        yield running
+    settings.write_text(closed)
+
+
+def test_ostlers_own_agent_works_inside_a_real_container(place: Place, model: ScriptedModel) -> None:
+    settings = {
+        "model": "scripted-large",
+        "permissionMode": "bypass",
+        "provider": {"type": "openai", "baseUrl": model.url, "apiKey": "sk-test"},
+    }
+    prompt = "SCRIPT: write new.txt hello ;; read /workspaces/project/made.txt\nSCRIPT: say Done."
+    session = done(place.api, _in_container(prompt, place, agent={"type": "ostler", "settings": settings}))["id"]
+    assert texts(place.api, session)[-1] == "Done."
+    changed = {file["path"] for file in place.api.get(f"/sessions/{session}/diff").json()["files"]}
+    assert changed == {"new.txt"}
+    results = [message["content"] for message in model.requests[-1]["body"]["messages"] if message["role"] == "tool"]
+    assert results == ["Created new.txt (1 lines).", "ready"]
+    place.api.delete(f"/sessions/{session}")
 
 
 def test_a_container_that_does_not_want_to_end_is_removed(place: Place) -> None:

@@ -11,6 +11,8 @@ class Builtin(msgspec.Struct, frozen=True, kw_only=True):
     program: str
     command: tuple[str, ...]
     version: str
+    packages: tuple[str, ...] = ()
+    """Packages of Python that it imports, which containers must see."""
 
 
 class OnPath(msgspec.Struct, frozen=True, kw_only=True):

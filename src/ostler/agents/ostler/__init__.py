@@ -1,9 +1,11 @@
-"""Ostler's own agent: launches `python -m ostler.agent` and tells it everything in its first line."""
+"""Ostler's own agent: launches it and tells it everything in its first line."""
 
 import hashlib
 import sys
 from functools import cache
 from pathlib import Path
+
+import msgspec
 
 from ostler import __version__
 from ostler.agents.adapter import (
@@ -26,7 +28,12 @@ from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, TOOLS
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
-_PROMPT = Path(__file__).parents[2] / "agent" / "prompts" / "base.md"
+_AGENT = Path(__file__).parents[2] / "agent"
+_PROMPT, _START = _AGENT / "prompts" / "base.md", _AGENT / "start.py"
+_PACKAGES = (
+    *("-X", f"packages={Path(msgspec.__file__).parents[1]}"),
+    *("-X", f"python={sys.version_info.major}.{sys.version_info.minor}"),
+)
 
 
 @cache
@@ -84,8 +91,19 @@ class OstlerAdapter:
     sources: tuple[Source, ...] = (
         Builtin(
             program="ostler-agent",
-            command=(sys.executable, "-I", "-X", "utf8", "-m", "ostler.agent"),
+            command=(sys.executable, "-I", "-X", "utf8", *_PACKAGES, str(_START)),
             version=__version__,
+            packages=(
+                "msgspec",
+                "httpx",
+                "httpcore",
+                "h11",
+                "anyio",
+                "sniffio",
+                "idna",
+                "certifi",
+                "typing_extensions",
+            ),
         ),
     )
     """It ships with us."""

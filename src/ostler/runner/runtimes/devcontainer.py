@@ -58,7 +58,7 @@ class DevcontainerRuntime:
     def __init__(
         self, library: WorkspaceLibrary, folder: Path, *, environ: Mapping[str, str], programs: Sequence[Path]
     ) -> None:
-        """`programs` are folders with agents that containers may read."""
+        """`programs` are agents, and what they import, that containers may read."""
         self._library = library
         self._folder = folder
         self._programs = programs
@@ -198,7 +198,7 @@ class DevcontainerRuntime:
         await self._engines.run((engine.path, "rm", "--force", made.shown.container), _REMOVE_SECONDS)
         given = {**made.env, **start.env}
         variables = await asyncio.to_thread(self._engines.variables, workspace.id, given)
-        there = [folder for folder in self._programs if folder.is_dir()]  # engines do not make what is missing
+        there = [folder for folder in self._programs if folder.exists()]  # engines do not make what is missing
         argv = (
             *(engine.path, "run", "--interactive", "--rm", "--init", "--name", made.shown.container),
             *_flags(workspace.id, made),
