@@ -87,6 +87,16 @@ def _seen(
     seen["all_lines"] = lines == [str(number) for number in range(1, _LINES + 1)]
 
     wait_until(lambda: len(_names(api, session)) == len(machines), "all are registered again")
+    seen["killed"] = _killed(folder, env, session, api, followers["lin-03"])
+    seen["large"] = _large(folder, env, session, api, followers["lin-02"])
+    seen["again"] = _again(api, session)
+    return seen
+
+
+def _killed(
+    folder: Path, env: dict[str, str], session: str, api: httpx.Client, follower: "subprocess.Popen[bytes]"
+) -> dict[str, int]:
+    """How a run ends where, of which one follower is killed in the middle."""
     command = [
         *OSTLER,
         "agent",
@@ -102,12 +112,9 @@ def _seen(
     ]
     running = subprocess.Popen(command, env=env, stdout=(folder / "killed").open("wb"))
     wait_until(lambda: _logged(api, session, "lin-03"), "it runs on lin-03")
-    followers["lin-03"].kill()
+    follower.kill()
     running.wait(300)
-    seen["killed"] = {each["host"]: each["code"] for each in json.loads((folder / "killed").read_text())}
-    seen["large"] = _large(folder, env, session, api, followers["lin-02"])
-    seen["again"] = _again(api, session)
-    return seen
+    return {each["host"]: each["code"] for each in json.loads((folder / "killed").read_text())}
 
 
 def _large(
