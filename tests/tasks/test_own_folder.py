@@ -91,6 +91,31 @@ def test_a_folder_without_git_says_what_is_missing(api: httpx.Client, tmp_path: 
 
 
 @_WORK
+def test_a_folder_without_git_becomes_a_repository_and_the_next_session_has_a_diff(
+    api: httpx.Client, tmp_path: Path
+) -> None:
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    (folder / "a.txt").write_text("a\n")
+    (folder / ".gitignore").write_text("*.log\n")
+    (folder / "big.log").write_text("log\n")
+    session = api.post("/sessions", json={"agent": "mock", "cwd": str(folder)}).json()["id"]
+    made = api.post(f"/sessions/{session}/git")
+    assert made.status_code == 201, made.text
+    assert {**made.json(), "commit": ""} == {"path": str(folder), "branch": "main", "commit": "", "files": 2}
+    assert git(folder, "status", "--porcelain") == ""
+    again = assert_problem(api.post(f"/sessions/{session}/git"), "unprocessable")
+    assert "is in the git checkout" in again["detail"]
+    (folder / ".git" / "refs" / "heads" / "main").unlink()  # as if it had been killed before the commit
+    assert api.post(f"/sessions/{session}/git").json()["files"] == 2
+    other = own_session(api, folder)
+    say(api, other, "mock: write b.txt b")
+    assert [file["path"] for file in api.get(f"/sessions/{other}/diff").json()["files"]] == ["b.txt"]
+    alone = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+    assert "a folder that Ostler made" in assert_problem(api.post(f"/sessions/{alone}/git"), "unprocessable")["detail"]
+
+
+@_WORK
 def test_a_turn_is_taken_back_and_what_a_person_changed_stays(api: httpx.Client, project: Path) -> None:
     session = own_session(api, project)
     (project / "README.md").write_text("Mine\n")

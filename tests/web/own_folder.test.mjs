@@ -87,7 +87,7 @@ test("a piece of a file and a whole file are discarded in a review of the turn",
   await page.context().close();
 });
 
-test("a folder without git says what is missing and offers a copy", async () => {
+test("a folder without git says what is missing and offers to make it a repository, and a copy", async () => {
   const plain = join(folder, "plain");
   mkdirSync(plain);
   const id = await startSession(api, "mock: say Done.", { cwd: plain });
@@ -95,10 +95,12 @@ test("a folder without git says what is missing and offers a copy", async () => 
   await answer(page, "Done.").waitFor();
   await page.getByRole("button", { name: "Side panel" }).click();
   const hint = page.getByRole("region", { name: "Without git" });
-  await hint.getByText("git init", { exact: false }).first().waitFor();
+  await hint.getByRole("button", { name: "Run git init" }).click();
+  await hint.getByText("is a git repository now").waitFor();
+  assert.equal(git(plain, "log", "--format=%s"), "As it was");
+  await hint.getByRole("link", { name: "New session here" }).waitFor();
   await hint.getByRole("link", { name: "Work on a copy instead" }).click();
-  await until(async () => (await page.getByLabel("Files").inputValue()) === "copy", "a copy is chosen");
-  assert.equal(await page.getByLabel("Folder", { exact: true }).inputValue(), plain);
+  await page.getByRole("button", { name: "Place: A copy of plain" }).waitFor();
   await page.context().close();
 });
 
@@ -135,6 +137,6 @@ test("the menu is in groups, and offers a copy of a checkout", async () => {
   const menu = page.getByRole("menu", { name: "More actions" });
   assert.deepEqual(await menu.locator("p").allTextContents(), ["Agent", "Files", "Session", "Another one"]);
   await menu.getByRole("menuitem", { name: "Work on a copy instead" }).tap();
-  await until(async () => (await page.getByLabel("Files").inputValue()) === "copy", "a copy is chosen");
+  await page.getByRole("button", { name: "Place: A copy of menu" }).waitFor();
   await page.context().close();
 });

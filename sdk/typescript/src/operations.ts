@@ -134,6 +134,7 @@ export const OPERATIONS = {
   "sessions.go-on": "POST /api/v1/sessions/{session}/go-on",
   "sessions.handoff": "POST /api/v1/sessions/{session}/handoff",
   "sessions.importable": "GET /api/v1/imports",
+  "sessions.init-git": "POST /api/v1/sessions/{session}/git",
   "sessions.interrupt": "POST /api/v1/sessions/{session}/interrupt",
   "sessions.list": "GET /api/v1/sessions",
   "sessions.merge": "POST /api/v1/sessions/{session}/merge",

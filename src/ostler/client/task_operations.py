@@ -34,6 +34,7 @@ from ostler.wire.workspaces import (
     GitRefs,
     Ide,
     IdeCommands,
+    MadeRepository,
     OpenIde,
     RepoCredential,
     RewindSession,
@@ -156,6 +157,11 @@ def undo_turn(
     """
     body = UndoTurn(turn=turn, paths=tuple(paths) if paths is not None else None, lines=lines)
     return _patient(post(_place(session, "undo"), _reads(Undone), body))
+
+
+def init_git(session: str) -> Call[MadeRepository]:
+    """Make the session's own folder a git repository with a commit of what is there, for sessions that begin later."""
+    return _patient(post(_place(session, "git"), _reads(MadeRepository)))
 
 
 def fork_session(

@@ -184,6 +184,7 @@ class RemoteWorkspaces(RemoteFiles, RemoteCommands):
     fork = remote(Workspaces.fork)
     deliver = remote(Workspaces.deliver)
     pull_request = remote(Workspaces.pull_request)
+    make_repository = remote(Workspaces.make_repository)
     refs = remote(Workspaces.refs)
     providers = remote(Workspaces.providers)
     runtimes = remote(Workspaces.runtimes)

@@ -30,6 +30,7 @@ from ostler.wire.workspaces import (
     FilePaths,
     FolderListing,
     GitRefs,
+    MadeRepository,
     ProviderVerdict,
     Repo,
     Upload,
@@ -175,6 +176,9 @@ class Workspaces(Protocol):
 
     async def pull_request(self, order: PullRequestOrder) -> PullRequestData:
         """A pull request as its forge shows it, merged first if that is wanted; raises MergeRefused."""
+
+    async def make_repository(self, path: str) -> MadeRepository:
+        """Make a folder without git a repository, with a commit of what is there."""
 
     async def refs(self, repo: Repo) -> GitRefs:
         """The branches and tags of a repository, as they were a moment ago at most."""

@@ -30,6 +30,7 @@ from ostler.runner.workspaces.orders import (
     UploadSource,
 )
 from ostler.runner.workspaces.repositories.folders import list_folders
+from ostler.runner.workspaces.repositories.new_repositories import make_repository
 from ostler.runner.workspaces.repositories.own_checkouts import find_checkout
 from ostler.runner.workspaces.repositories.policy import (
     Policy,
@@ -254,6 +255,13 @@ class LocalWorkspaces:
         return await look_at(self._policy, order)
 
     # What there is
+
+    async def make_repository(self, path: str) -> wire.MadeRepository:
+        """Make a folder a repository."""
+        return await asyncio.to_thread(self._make_repository, path)
+
+    def _make_repository(self, path: str) -> wire.MadeRepository:
+        return make_repository(self._library.storage.git, allowed_folder(path, self._policy, field="cwd"))
 
     async def refs(self, repo: wire.Repo) -> wire.GitRefs:
         """Branches and tags; those asked for without a credential are remembered for a minute."""

@@ -371,6 +371,16 @@ class GitRefs(Answer, frozen=True, kw_only=True):
     default_branch: str | None = None
 
 
+class MadeRepository(Answer, frozen=True, kw_only=True):
+    """The git repository that a folder became, with a first commit of what was there."""
+
+    path: str
+    branch: str | None = None
+    commit: str
+    files: int
+    """How many the commit has."""
+
+
 class Folder(Answer, frozen=True, kw_only=True):
     """A folder that sessions may use."""
 

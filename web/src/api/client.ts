@@ -35,6 +35,7 @@ import type {
   ImportConversation,
   Problem,
   HandoffSession,
+  MadeRepository,
   PromptReceipt,
   Runner,
   RunnerList,
@@ -259,6 +260,7 @@ export const api = {
   fork: (session: string, turn?: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
   rewind: (session: string, turn: number) =>
     call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
+  initGit: (session: string) => call<MadeRepository>("POST", `/sessions/${id(session)}/git`),
   undo: (session: string, wanted: Partial<UndoTurn>) =>
     call<Undone>("POST", `/sessions/${id(session)}/undo`, { body: wanted }),
   asks: () => call<{ items: Ask[] }>("GET", "/asks").then((list) => list.items),

@@ -61,6 +61,7 @@ export type NewApiKey = Schemas["NewApiKey"];
 export type ApiKeyIssued = Schemas["ApiKeyIssued"];
 export type UndoTurn = Schemas["UndoTurn"];
 export type Undone = Schemas["Undone"];
+export type MadeRepository = Schemas["MadeRepository"];
 export type Snapshot = Schemas["SnapshotView"];
 export type Version = Schemas["Version"];
 export type Conversation = Schemas["Conversation"];

@@ -1,12 +1,15 @@
 // The side panel: what changed, the plan, the facts, and the events as they are.
 import { X } from "lucide-react";
-import { lazy, Suspense, type ReactNode } from "react";
+import { lazy, Suspense, useState, type ReactNode } from "react";
 import { Link } from "wouter";
+import { api } from "../api/client";
+import type { MadeRepository } from "../api/types";
 import { Boundary } from "../parts/boundary";
 import { CopyButton } from "../parts/code";
 import { Counts, Diff } from "../parts/diff";
 import { moment, money, short } from "../parts/text";
-import { placeOf } from "../state/places";
+import { orSay } from "../parts/toasts";
+import { isOwnCheckout, placeOf } from "../state/places";
 import type { ChangedFile } from "../state/rows";
 import { useHead, useLive, useOpen, usePlaced } from "./context";
 import { Plan } from "./rows";
@@ -116,25 +119,40 @@ function ToldChanges() {
   );
 }
 
-const GIT_INIT = 'git init && git add -A && git commit -m "As it was"';
-
 /** Why a folder of the person's own has no review, and what helps. */
 function WithoutGit() {
   const session = useHead((head) => head.session);
-  if (!session || placeOf(session)?.kind !== "folder") return null;
+  const [made, setMade] = useState<MadeRepository>();
+  const [busy, setBusy] = useState(false);
+  if (!session || placeOf(session)?.kind !== "folder" || isOwnCheckout(session)) return null;
+  const begin = async () => {
+    setBusy(true);
+    await orSay(api.initGit(session.id).then(setMade));
+    setBusy(false);
+  };
   return (
     <section className="card m-2 space-y-1.5 p-2.5" aria-label="Without git">
-      <p>
-        This folder has no git, so there is no review, no undo and no delivery. Make it a repository, and begin anew:
-      </p>
-      <p className="flex items-center gap-1 rounded bg-sunken px-2 font-mono text-xs">
-        <span className="min-w-0 flex-1 truncate">{GIT_INIT}</span>
-        <CopyButton text={`cd '${session.cwd}' && ${GIT_INIT}`} label="Copy the commands" />
-      </p>
+      {made ? (
+        <p role="status">
+          {made.path} is a git repository now, with {made.files} files in its first commit. A new session there has
+          review, undo and delivery.
+        </p>
+      ) : (
+        <p>
+          This folder has no git, so there is no review, no undo and no delivery. Make it a repository, with a commit of
+          what is there now, or work on a copy.
+        </p>
+      )}
       <p className="flex flex-wrap gap-2">
-        <Link data-needs="operator" className="btn" href={`/new?here=${session.id}`}>
-          New session here
-        </Link>
+        {made ? (
+          <Link data-needs="operator" className="btn btn-main" href={`/new?here=${session.id}`}>
+            New session here
+          </Link>
+        ) : (
+          <button type="button" data-needs="operator" className="btn" disabled={busy} onClick={() => void begin()}>
+            Run git init
+          </button>
+        )}
         <Link data-needs="operator" className="btn" href={`/new?copy=${session.id}`}>
           Work on a copy instead
         </Link>

@@ -152,6 +152,21 @@ def undo(
     show(found, as_json, lambda: "\n".join(text))
 
 
+@click.command("init-git", cls=ApiCommand)
+@click.argument("session")
+@json_option
+@click.pass_obj
+def init_git(target: Target, session: str, as_json: bool) -> None:
+    """Make the session's own folder a git repository, with a commit of what is there.
+
+    Sessions that begin there afterwards have review, undo and delivery.
+    """
+    with connect(target) as client:
+        made = client.sessions.init_git(session)
+    text = f"{made.path} is a git repository now, and {made.files} files are in its first commit."
+    show(made, as_json, lambda: f"{text} Begin a new session there.")
+
+
 @click.command(cls=ApiCommand)
 @click.argument("session")
 @click.argument("snapshot")
@@ -200,4 +215,4 @@ def handoff(target: Target, /, session: str, agent: str, as_json: bool, **given:
     show(found, as_json, lambda: waits if found.handoff else f"{found.id} is with {found.agent.type}.")
 
 
-COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, undo, fork, handoff, *DELIVERY)
+COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, undo, init_git, fork, handoff, *DELIVERY)

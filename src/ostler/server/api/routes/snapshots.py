@@ -7,6 +7,7 @@ from litestar.params import Parameter
 from litestar.response import Stream
 
 from ostler.base.casing import shown_as
+from ostler.base.errors import Unprocessable
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.sessions.session import SessionCore
@@ -14,7 +15,7 @@ from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
 from ostler.server.tasks.undoing import Undoing
 from ostler.wire.sessions import Session, SnapshotList, SnapshotView
-from ostler.wire.workspaces import Difference, ForkSession, RewindSession, Undone, UndoTurn
+from ostler.wire.workspaces import Difference, ForkSession, MadeRepository, RewindSession, Undone, UndoTurn
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
@@ -106,6 +107,16 @@ async def undo_turn(session: str, services: Services, project: str, data: UndoTu
     return await Undoing(services.sessions, services.runners.workspaces(live.core.record.runner), live).undo(data)
 
 
+@post("/sessions/{session:str}/git", operation_id="sessions.init-git", tags=_TAGS, role="operator")
+async def init_git(session: str, services: Services, project: str) -> MadeRepository:
+    """Make the session's own folder a git repository with a commit of what is there, for sessions that begin later."""
+    record = (await services.sessions.registry.live(project, session)).core.record
+    if not record.is_in_place:
+        hint = "Only a folder of your own becomes a repository."
+        raise Unprocessable(reason=f"Session {record.id} works in a folder that Ostler made. {hint}")
+    return await services.runners.workspaces(record.runner).make_repository(record.cwd)
+
+
 @post("/sessions/{session:str}/fork", operation_id="sessions.fork", tags=_TAGS, role="operator")
 async def fork_session(
     session: str, services: Services, project: str, data: ForkSession | None = None
@@ -117,4 +128,4 @@ async def fork_session(
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 
 
-HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, undo_turn, fork_session)
+HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, undo_turn, init_git, fork_session)
