@@ -4,7 +4,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { createServer } from "node:http";
 import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, chooseAgent, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const require = createRequire(new URL("../../web/package.json", import.meta.url));
 const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
@@ -141,7 +141,7 @@ for (const [device, viewport] of [["a desktop", { width: 1280, height: 800 }], [
 
 test("on a phone one starts a session, answers and goes on", async () => {
   const page = await signedIn("/new", { viewport: PHONE, hasTouch: true, isMobile: true });
-  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await chooseAgent(page, /^Mock/);
   await page.getByLabel("Prompt").fill("mock: permission go on\nmock: say Thank you.");
   await page.getByRole("button", { name: "Start session" }).tap();
   await page.getByRole("button", { name: "Allow once" }).tap();

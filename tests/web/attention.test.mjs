@@ -1,7 +1,7 @@
 // What a person must see is on the screen, and no key does more than it says.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openChip, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 } };
 let folder, server, browser, api;
@@ -33,8 +33,10 @@ for (const [name, options] of Object.entries({ desktop: {}, phone: PHONE })) {
   test(`what is wrong with a new session is seen at once (${name})`, async () => {
     const page = await openPage(browser, `${server.url}/new?agent=mock`, options);
     await page.getByLabel("Prompt").fill("Hello");
+    await openChip(page, "place");
     await page.getByLabel("Files").selectOption({ label: "A private copy of a folder" });
     await page.getByRole("textbox", { name: "Folder" }).fill("/no/such/folder");
+    await page.keyboard.press("Enter"); // closes what was opened
     await page.getByRole("button", { name: "Start session" }).click();
     const alert = page.getByRole("alert");
     await alert.waitFor();

@@ -11,7 +11,7 @@ const { chromium } = require("playwright-core");
 const ROOT = fileURLToPath(new URL("../..", import.meta.url));
 const PYTHON = process.env.OSTLER_TEST_PYTHON ?? join(ROOT, ".venv/bin/python");
 const CHROMIUM = ["/usr/bin/chromium", "/usr/bin/chromium-browser", "/usr/bin/google-chrome"];
-export const PATIENCE = 60_000;
+export const PATIENCE = Number(process.env.OSTLER_TEST_PATIENCE ?? 60_000);
 
 /** A folder for one server and its home. */
 export function temporaryFolder() {
@@ -109,6 +109,19 @@ export async function openPage(browser, url, options = {}) {
   });
   await page.goto(url);
   return page;
+}
+
+/** Opens a chip of a new session. */
+export async function openChip(page, name) {
+  const chip = page.locator(`[data-chip="${name}"]`);
+  await chip.waitFor();
+  if ((await chip.getAttribute("aria-expanded")) === "false") await chip.click();
+}
+
+/** Chooses the agent of a new session. */
+export async function chooseAgent(page, name) {
+  await openChip(page, "agent");
+  await page.getByRole("radio", { name }).click();
 }
 
 /** Waits until something is true; fails with what was waited for. */

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openChip, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 let folder, server, browser, api;
@@ -61,11 +61,12 @@ test("allowing everything is never chosen beforehand", async () => {
   mkdirSync(join(folder, "home", "shop"), { recursive: true });
   const page = await openPage(browser, `${server.url}/new?agent=mock`);
   await page.getByLabel("Prompt").fill("mock: say Hi.");
-  await page.getByLabel("Permissions").selectOption({ label: "Allow everything" });
+  await openChip(page, "permissions");
+  await page.getByRole("group", { name: "Choose: permissions" }).getByRole("combobox").selectOption({ label: "Allow everything" });
   await page.getByRole("button", { name: "Start session" }).click();
   await page.locator("header").getByText("Allow everything").waitFor();
   await page.goto(`${server.url}/new?agent=mock`);
-  assert.equal(await page.getByLabel("Permissions").inputValue(), "default");
+  await page.getByRole("button", { name: "Permissions: Ask before risky steps" }).waitFor();
   assert.equal(await page.getByLabel("Prompt").inputValue(), ""); // it was started
   await page.context().close();
 });

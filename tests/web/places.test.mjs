@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { apiOf, endServer, openBrowser, openChip, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 } };
 let folder, server, browser, api, work, project;
@@ -33,6 +33,7 @@ const sessionOf = (page) => page.url().split("/").at(-1);
 for (const [size, options] of [["desk", {}], ["phone", PHONE]]) {
   test(`a folder is chosen with keys alone; ${size}`, async () => {
     const page = await openPage(browser, `${server.url}/new`, options);
+    await openChip(page, "place");
     await page.getByLabel("Files").selectOption("folder");
     await page.getByRole("button", { name: "Browse" }).focus();
     await page.keyboard.press("Enter");
@@ -61,6 +62,7 @@ for (const [size, options] of [["desk", {}], ["phone", PHONE]]) {
 
 test("~ is understood, and what may not be used leads back with the reason", async () => {
   const page = await openPage(browser, `${server.url}/new`);
+  await openChip(page, "place");
   await page.getByLabel("Files").selectOption("folder");
   await page.getByRole("button", { name: "Browse" }).click();
   const dialog = page.getByRole("dialog", { name: "Choose a folder" });
@@ -81,9 +83,11 @@ test("~ is understood, and what may not be used leads back with the reason", asy
 
 test("the branches of a repository are offered", async () => {
   const page = await openPage(browser, `${server.url}/new`);
+  await openChip(page, "place");
   await page.getByLabel("Files").selectOption("git");
   await page.getByLabel("Repository", { exact: true }).fill(project);
   await page.getByText("2 branches and tags").waitFor();
+  await openChip(page, "branch");
   const branch = page.getByLabel("Branch or tag");
   assert.equal(await branch.getAttribute("placeholder"), "The default branch, main");
   const names = await page.locator(`datalist[id="${await branch.getAttribute("list")}"] option`).evaluateAll((all) => all.map((one) => one.value));
@@ -109,9 +113,10 @@ for (const [size, options] of [["desk", {}], ["phone", PHONE]]) {
     assert.ok(width <= 0, `the page is ${width} pixels too wide`);
     await page.getByRole("link", { name: "New session here: cups" }).click();
     await page.waitForURL(/\/new\?here=/);
-    await until(async () => (await page.getByLabel("Folder", { exact: true }).inputValue()) === join(work, "cups"), "the folder is chosen");
+    await page.getByRole("button", { name: "Place: cups" }).click();
+    assert.equal(await page.getByLabel("Folder", { exact: true }).inputValue(), join(work, "cups"));
     await page.getByRole("button", { name: "tea", exact: true }).click();
-    assert.equal(await page.getByLabel("Folder", { exact: true }).inputValue(), project);
+    await page.getByRole("button", { name: "Place: tea" }).waitFor();
     assert.deepEqual(page.problems, []);
     await page.context().close();
   });

@@ -3,7 +3,7 @@ import assert from "node:assert/strict";
 import { mkdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import { after, before, test } from "node:test";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, chooseAgent, endServer, openBrowser, openChip, openPage, startServer, temporaryFolder, until } from "./browser.mjs";
 
 const { OSTLER_AGENTS, OSTLER_TEST_MODEL } = process.env;
 const LONG = 120_000; // a real agent on a busy machine
@@ -29,11 +29,12 @@ function watchAnswers(page) {
 }
 
 async function fillForm(page, project, prompt) {
-  await page.getByRole("radio", { name: /^Claude Code/ }).check();
+  await chooseAgent(page, /^Claude Code/);
   await page.getByLabel("Prompt").fill(prompt);
+  await openChip(page, "place");
   await page.getByLabel("Files").selectOption("folder");
   await page.getByLabel("Folder", { exact: true }).fill(project);
-  await page.getByText("Title and variables").click();
+  await page.getByText("Title, labels and variables").click();
   await page.getByLabel("Variables").fill(`ANTHROPIC_BASE_URL=${OSTLER_TEST_MODEL}\nANTHROPIC_API_KEY=sk-test`);
 }
 

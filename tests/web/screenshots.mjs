@@ -3,7 +3,7 @@ import { execFileSync } from "node:child_process";
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { fileURLToPath } from "node:url";
-import { answer, apiOf, endServer, openBrowser, openPage, startRunner, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, endServer, openBrowser, openChip, openPage, startRunner, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const OUT = process.argv[2] ?? fileURLToPath(new URL("../../docs/images", import.meta.url));
 const ONLY = process.argv.slice(3);
@@ -74,7 +74,7 @@ async function fill(api) {
 
 const SCREENS = (sessions) => [
   ["sessions", "/", async (page) => page.getByText("$0.084").waitFor({ state: "attached" })],
-  ["new", "/new", async (page) => page.getByRole("radio", { name: /^Mock/ }).waitFor()],
+  ["new", "/new", newSession],
   ["session", `/sessions/${sessions.asking}`, async (page) => page.getByRole("button", { name: "Allow once" }).waitFor()],
   ["working", `/sessions/${sessions.working}`, async (page) => page.getByText("compiling unit 6").last().waitFor()],
   ["changes", `/sessions/${sessions.asking}`, async (page) => (await answer(page, "One thing").waitFor(), page.locator("body").press("p"))],
@@ -99,6 +99,12 @@ async function login(page) {
   await start.or(dialog.getByText("GUEST-7777")).first().waitFor();
   if (await start.isVisible()) await start.click();
   await dialog.getByText("GUEST-7777").waitFor();
+}
+
+async function newSession(page) {
+  await page.getByRole("button", { name: "Agent: Mock" }).waitFor();
+  await openChip(page, "agent");
+  await page.getByText("ready, needs no account").waitFor();
 }
 
 async function events(page) {

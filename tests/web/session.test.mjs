@@ -1,7 +1,7 @@
 // A person works with one session in the browser.
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { answer, apiOf, chooseAgent, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 let folder, server, browser, api;
 before(async () => {
@@ -32,7 +32,7 @@ test("a session is started from the keyboard and its answer streams in", async (
   const page = await openPage(browser, server.url);
   await page.getByText("No sessions yet.").waitFor();
   await page.keyboard.press("n");
-  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await chooseAgent(page, /^Mock/);
   await page.getByLabel("Prompt").fill("mock: say Hello **there**.\nmock: wait 600");
   await page.keyboard.press("Control+Enter");
   await page.waitForURL(/\/sessions\/ses_/);
@@ -45,7 +45,7 @@ test("a session is started from the keyboard and its answer streams in", async (
 
 test("instructions begin as the server has them, and what is typed instead reaches the session", async () => {
   const page = await openPage(browser, `${server.url}/new`);
-  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await chooseAgent(page, /^Mock/);
   await page.getByText("Instructions (as the server has them)").click();
   const field = page.getByLabel("Instructions for the agent");
   assert.equal(await field.inputValue(), "Be kind.");

@@ -4,20 +4,73 @@ import { useEffect, useMemo, useState } from "react";
 import { api, messageOf } from "../api/client";
 import type { GitRefs } from "../api/types";
 import { Field, Listed } from "../parts/agent_fields";
-import { PLACES, repositoryUrl, type Draft, type Place } from "../state/draft";
-import { placesOf, type WorkPlace } from "../state/places";
+import type { Chip } from "../parts/chips";
+import { mayHaveToken, PLACES, repositoryUrl, type Draft, type Place } from "../state/draft";
+import { nameOf, placesOf, type WorkPlace } from "../state/places";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { FolderPicker } from "./folder_picker";
 
 type Change = (part: Partial<Draft>) => void;
 
-const MOST_RECENT = 6;
+const MOST_RECENT = 8;
 
-export function Files({ draft, change }: { draft: Draft; change: Change }) {
-  const isFolder = draft.place === "folder" || draft.place === "copy";
+/** The chips of what it works with: the place, and the branch of a repository. */
+export function useFiles(draft: Draft, change: Change, close: () => void): Chip[] {
+  const found = useRefs(draft.place === "git" ? draft.url.trim() : "");
+  const isGit = draft.place === "git";
+  const Icon = isGit ? FolderGit2 : Folder;
+  const place: Chip = {
+    name: "place",
+    label: "Place",
+    value: placeWords(draft),
+    icon: <Icon size={14} aria-hidden />,
+    panel: <PlacePanel draft={draft} change={change} close={close} found={found} />,
+  };
+  if (!isGit) return [place];
+  const usual = found.refs?.defaultBranch;
+  const branch: Chip = {
+    name: "branch",
+    label: "Branch",
+    value: draft.branch || usual || "The default branch",
+    panel: (
+      <Listed
+        label="Branch or tag"
+        mono
+        placeholder={usual ? `The default branch, ${usual}` : "The default branch"}
+        value={draft.branch}
+        options={found.refs?.refs.map((ref): [string, string] => [ref.name, ref.kind]) ?? []}
+        onChange={(name) => change({ branch: name })}
+      />
+    ),
+  };
+  return [place, branch];
+}
+
+function placeWords({ place, cwd, url }: Draft): string {
+  switch (place) {
+    case "empty":
+      return "A new, empty folder";
+    case "folder":
+      return cwd.trim() ? nameOf(cwd.trim()) : "Which folder?";
+    case "copy":
+      return cwd.trim() ? `A copy of ${nameOf(cwd.trim())}` : "A copy of which folder?";
+    case "git":
+      return url.trim() ? nameOf(url.trim()) : "Which repository?";
+  }
+}
+
+interface PanelProps {
+  draft: Draft;
+  change: Change;
+  close(): void;
+  found: Refs;
+}
+
+function PlacePanel({ draft, change, close, found }: PanelProps) {
   return (
-    <div className="grid gap-3 sm:grid-cols-2">
+    <>
+      <Recent draft={draft} onChoose={(part) => (change(part), close())} />
       <Field label="Files">
         <select
           className="field"
@@ -31,20 +84,48 @@ export function Files({ draft, change }: { draft: Draft; change: Change }) {
           ))}
         </select>
       </Field>
-      {isFolder && <FolderField draft={draft} change={change} />}
-      {draft.place === "git" && <Repository draft={draft} change={change} />}
-      <Recent draft={draft} change={change} />
-    </div>
+      {(draft.place === "folder" || draft.place === "copy") && (
+        <PathField
+          label="Folder"
+          hint="On the server's machine."
+          placeholder="~/project or /path/to/project"
+          value={draft.cwd}
+          onChange={(cwd) => change({ cwd })}
+        />
+      )}
+      {draft.place === "git" && (
+        <>
+          <PathField
+            label="Repository"
+            hint={<span role="status">{refsWords(found)}</span>}
+            placeholder="~/project, owner/project or https://example.org/team/project.git"
+            value={draft.url}
+            onChange={(url) => change({ url })}
+          />
+          {mayHaveToken(draft.url) && (
+            <Field label="Token" hint="Only for a private repository: one that may read it. It is never shown again.">
+              <input
+                type="password"
+                autoComplete="off"
+                className="field font-mono text-xs"
+                value={draft.token}
+                onChange={(event) => change({ token: event.target.value })}
+              />
+            </Field>
+          )}
+        </>
+      )}
+    </>
   );
 }
 
-function Recent({ draft, change }: { draft: Draft; change: Change }) {
+function Recent({ draft, onChoose }: { draft: Draft; onChoose: Change }) {
   const sessions = useSelected(overview, (known) => known.sessions);
   const places = useMemo(() => placesOf(sessions.values()).slice(0, MOST_RECENT), [sessions]);
   if (!places.length) return null;
   const chosen = draft.place === "git" ? draft.url : draft.place === "empty" ? "" : draft.cwd;
   return (
-    <div className="sm:col-span-2">
+    <div>
       <p className="label" id="recent-places">
         Recent
       </p>
@@ -55,8 +136,8 @@ function Recent({ draft, change }: { draft: Draft; change: Change }) {
               type="button"
               title={place.key}
               aria-pressed={chosen === place.key}
-              className={`btn ${chosen === place.key ? "border-accent bg-accent-soft" : ""}`}
-              onClick={() => change(chosenFrom(place))}
+              className="btn"
+              onClick={() => onChoose(chosenFrom(place))}
             >
               {place.kind === "git" ? <FolderGit2 size={13} aria-hidden /> : <Folder size={13} aria-hidden />}
               {place.name}
@@ -72,19 +153,28 @@ export function chosenFrom({ kind, key }: Pick<WorkPlace, "kind" | "key">): Part
   return kind === "git" ? { place: "git", url: key, branch: "" } : { place: kind, cwd: key };
 }
 
-function FolderField({ draft, change }: { draft: Draft; change: Change }) {
+interface PathProps {
+  label: string;
+  hint: React.ReactNode;
+  placeholder: string;
+  value: string;
+  onChange(path: string): void;
+}
+
+/** A path or an address; folders of the server's machine can be looked for. */
+function PathField({ label, hint, placeholder, value, onChange }: PathProps) {
   const [isOpen, setOpen] = useState(false);
+  const isPath = /^[~/]/.test(value.trim());
   return (
     <div>
       <div className="flex items-end gap-1.5">
         <div className="min-w-0 flex-1">
-          <Field label="Folder">
+          <Field label={label}>
             <input
-              required
               className="field font-mono text-xs"
-              placeholder="~/project or /path/to/project"
-              value={draft.cwd}
-              onChange={(event) => change({ cwd: event.target.value })}
+              placeholder={placeholder}
+              value={value}
+              onChange={(event) => onChange(event.target.value)}
             />
           </Field>
         </div>
@@ -92,11 +182,11 @@ function FolderField({ draft, change }: { draft: Draft; change: Change }) {
           <FolderOpen size={14} aria-hidden /> Browse
         </button>
       </div>
-      <p className="mt-1 text-2xs text-dim">On the server's machine.</p>
+      <p className="mt-1 text-2xs text-dim">{hint}</p>
       {isOpen && (
         <FolderPicker
-          start={draft.cwd.trim()}
-          onChoose={(cwd) => (change({ cwd }), setOpen(false))}
+          start={isPath ? value.trim() : ""}
+          onChoose={(path) => (onChange(path), setOpen(false))}
           onClose={() => setOpen(false)}
         />
       )}
@@ -104,45 +194,22 @@ function FolderField({ draft, change }: { draft: Draft; change: Change }) {
   );
 }
 
-function Repository({ draft, change }: { draft: Draft; change: Change }) {
-  const { refs, problem, looking } = useRefs(draft.url.trim());
-  const branches = refs?.refs.map((ref): [string, string] => [ref.name, ref.kind]) ?? [];
-  const usual = refs?.defaultBranch ? `The default branch, ${refs.defaultBranch}` : "The default branch";
-  return (
-    <>
-      <Field label="Repository">
-        <input
-          required
-          className="field font-mono text-xs"
-          placeholder="~/project, owner/project or https://example.org/team/project.git"
-          value={draft.url}
-          onChange={(event) => change({ url: event.target.value })}
-        />
-      </Field>
-      <Listed
-        label="Branch or tag"
-        mono
-        placeholder={usual}
-        value={draft.branch}
-        options={branches}
-        hint={
-          <span role="status">
-            {looking
-              ? "Looking at its branches…"
-              : (problem ??
-                (refs ? (branches.length === 1 ? "1 branch" : `${branches.length} branches and tags`) : ""))}
-          </span>
-        }
-        onChange={(branch) => change({ branch })}
-      />
-    </>
-  );
+function refsWords({ refs, problem, looking }: Refs): string {
+  if (looking) return "Looking at its branches…";
+  if (!refs) return problem ?? "";
+  return refs.refs.length === 1 ? "1 branch" : `${refs.refs.length} branches and tags`;
+}
+
+interface Refs {
+  refs?: GitRefs;
+  problem?: string;
+  looking: boolean;
 }
 
 const PAUSE = 500;
 
 /** The branches of a repository, once its address has stood still for a moment. */
-function useRefs(url: string): { refs?: GitRefs; problem?: string; looking: boolean } {
+function useRefs(url: string): Refs {
   const [found, setFound] = useState<{ url: string; refs?: GitRefs; problem?: string }>();
   const isWhole =
     /^(\/|~\/|[\w-]+\/[\w.-]+$|[\w-]+\.[\w.-]+\/.+\/|https?:\/\/[^/]+\/.|ssh:\/\/[^/]+\/.|[^/\s]+:.)/.test(url);

@@ -1,74 +1,91 @@
-// Start a session: one prompt and one agent are enough; the rest has defaults.
-import { ChevronRight } from "lucide-react";
-import { useEffect, useMemo, useRef, useState, type ReactNode } from "react";
+// Start a session: one card with a prompt, and chips for agent, place and how the agent may work; all have defaults.
+import { ChevronRight, ShieldAlert, ShieldCheck } from "lucide-react";
+import { useEffect, useRef, useState, type ReactNode } from "react";
 import { Link, useLocation, useSearchParams } from "wouter";
-import { api, ApiError } from "../api/client";
+import { api, messageOf } from "../api/client";
 import type { Agent } from "../api/types";
-import { AgentFields, Field } from "../parts/agent_fields";
+import { Field, ModeField, ModelFields, PermissionField, type Choice } from "../parts/agent_fields";
 import { AgentMark } from "../parts/agent_mark";
+import { Chips, type Chip } from "../parts/chips";
 import { orSay, say } from "../parts/toasts";
-import { catalogue, loadAgents, readiness } from "../state/agents";
-import { bodyOf, copyOf, forgetUnsent, here, keepUnsent, KEY, like, remembered, type Draft } from "../state/draft";
+import { catalogue, loadAgents } from "../state/agents";
+import {
+  bodyOf,
+  copyOf,
+  EXAMPLES,
+  forgetUnsent,
+  here,
+  keepUnsent,
+  KEY,
+  like,
+  missingOf,
+  PERMISSIONS,
+  remembered,
+  type Draft,
+} from "../state/draft";
 import { takeTyped } from "../state/typed";
-import { loadLogins, logins } from "../state/logins";
 import { meant, useFirstOffers } from "../session/commands";
 import { LIST_ID, Suggestions, useOffer } from "../session/suggestions";
-import { refresh } from "../state/sessions";
-import { useStore } from "../state/store";
-import { Files } from "./files";
+import { overview, refresh } from "../state/sessions";
+import { useSelected, useStore } from "../state/store";
+import { AgentPanel } from "./agent_panel";
+import { useFiles } from "./files";
 
 export default function NewPage() {
   const { agents, instructions, loaded, error } = useStore(catalogue);
+  const isFirst = useSelected(overview, (known) => known.sessions.size === 0 && !known.loading);
   const [search] = useSearchParams();
   const [, go] = useLocation();
   const [draft, setDraft] = useState(remembered);
   useEffect(() => keepUnsent(draft), [draft]);
   useEffect(() => takeTyped((typed) => setDraft((known) => ({ ...known, prompt: known.prompt + typed }))), []);
+  const [open, setOpen] = useState<string>();
   const [busy, setBusy] = useState(false);
   const [problem, setProblem] = useState<string>();
   const change = (part: Partial<Draft>) => setDraft((known) => ({ ...known, ...part }));
+  const close = () => setOpen(undefined);
   const wanted = search.get("agent");
-  const source = search.get("like");
-  const near = search.get("here");
-  const copied = search.get("copy");
-  useEffect(() => void loadAgents(), []);
-  useEffect(() => {
-    const from = source ?? near ?? copied;
-    if (from)
-      void api.session(from).then(
-        (session) => change(source ? like(session) : copied ? copyOf(session) : here(session)),
-        () => undefined,
-      );
-  }, [source, near, copied]);
   const chosen = agents.find((agent) => agent.id === (wanted ?? draft.agent)) ?? best(agents);
+  const tryOut = (example: string) => {
+    change({ prompt: EXAMPLES[example]?.prompt ?? "", ...(draft.place === "empty" && { place: "folder" }) });
+    setOpen("place");
+  };
+  useEffect(() => void loadAgents(), []);
+  useBeginning(search, change, tryOut);
+  const files = useFiles(draft, change, close);
+  const choose = (agent: string) => {
+    if (wanted) go("/new", { replace: true });
+    if (agent !== chosen?.id) change({ agent, model: "", variant: "", mode: "", systemPrompt: undefined });
+  };
 
   const start = async () => {
     if (!chosen || busy) return;
+    const missing = missingOf(draft);
+    setProblem(missing);
+    setOpen(missing && "place");
+    if (missing) return;
     setBusy(true);
-    setProblem(undefined);
     try {
       const [cwd, url] = [await atHome(draft.cwd), await atHome(draft.url)];
       const own = chosen.systemPrompt?.text;
       const session = await api.create(bodyOf({ ...draft, cwd, url, agent: chosen.id }, instructions, own));
       forgetUnsent();
-      localStorage.setItem(
-        KEY,
-        JSON.stringify({
-          agent: chosen.id,
-          permission: draft.permission === "bypass" ? "default" : draft.permission,
-          place: draft.place,
-          cwd,
-          url,
-        }),
-      );
+      keepChoices({ ...draft, cwd, url, agent: chosen.id });
       refresh(session.id);
       if (draft.prompt.trim()) await orSay(api.send(session.id, { message: meant(draft.prompt, chosen.id) }));
       else say("The session is ready for its first message.");
       go(`/sessions/${session.id}`);
     } catch (failure) {
-      setProblem(failure instanceof ApiError || failure instanceof Error ? failure.message : String(failure));
+      setProblem(messageOf(failure));
       setBusy(false);
     }
+  };
+  const agentChip: Chip = {
+    name: "agent",
+    label: "Agent",
+    value: chosen?.name ?? "Looking at the agents",
+    icon: chosen && <AgentMark agent={chosen.id} />,
+    panel: <AgentPanel agents={agents} loaded={loaded} chosen={chosen} onChoose={choose} close={close} />,
   };
   return (
     <div className="h-full overflow-auto">
@@ -86,35 +103,119 @@ export default function NewPage() {
           </Link>
         </div>
         {error && <p className="text-bad">{error}</p>}
-        <FirstPrompt agent={chosen} text={draft.prompt} onChange={(prompt) => change({ prompt })} />
-        <AgentPicker
-          agents={agents}
-          loaded={loaded}
-          chosen={chosen}
-          onChoose={(agent) => (
-            go("/new", { replace: true }),
-            change({ agent, model: "", variant: "", mode: "", systemPrompt: undefined })
+        <div className="card space-y-3 p-3 shadow-sm sm:p-4">
+          <FirstPrompt agent={chosen} text={draft.prompt} onChange={(prompt) => change({ prompt })} />
+          {isFirst && !draft.prompt && <Examples onChoose={tryOut} />}
+          <Chips
+            chips={[agentChip, ...files, ...(chosen ? waysOf(chosen, draft, change) : [])]}
+            open={open}
+            onOpen={setOpen}
+          />
+          {chosen && !chosen.installed && (
+            <p className="text-2xs text-dim">It is installed when the session first needs it. {chosen.installHint}</p>
           )}
-        />
-        <Files draft={draft} change={change} />
-        {chosen && <Choices agent={chosen} draft={draft} change={change} />}
-        <Instructions draft={draft} change={change} own={instructions} />
-        {chosen?.systemPrompt && <SystemPrompt draft={draft} change={change} own={chosen.systemPrompt.text} />}
-        <More draft={draft} change={change} />
-        <div className="sticky bottom-0 -mx-4 flex flex-wrap items-center gap-3 bg-bg px-4 py-3">
           {problem && (
-            <p role="alert" className="max-h-[30dvh] w-full overflow-auto rounded-md bg-bad-soft px-3 py-2 text-bad">
+            <p
+              role="alert"
+              ref={(node) => node?.scrollIntoView({ block: "nearest" })}
+              className="max-h-[30dvh] overflow-auto rounded-md bg-bad-soft px-3 py-2 text-bad"
+            >
               {problem}
             </p>
           )}
-          <button type="submit" className="btn btn-main px-4 py-1.5" disabled={busy || !chosen}>
-            {busy ? "Starting" : "Start session"}
-          </button>
-          <span className="hidden text-2xs text-dim sm:block">Ctrl+Enter</span>
+          <div className="flex items-center justify-end gap-3">
+            <span className="hidden text-2xs text-dim sm:block">Ctrl+Enter</span>
+            <button type="submit" className="btn btn-main px-4 py-1.5 max-sm:w-full" disabled={busy || !chosen}>
+              {busy ? "Starting" : "Start session"}
+            </button>
+          </div>
         </div>
+        <Instructions draft={draft} change={change} own={instructions} />
+        {chosen?.systemPrompt && <SystemPrompt draft={draft} change={change} own={chosen.systemPrompt.text} />}
+        <More draft={draft} change={change} />
       </form>
     </div>
   );
+}
+
+/** What the address says: like another session, in its folder or a copy of it, or an example. */
+function useBeginning(
+  search: URLSearchParams,
+  change: (part: Partial<Draft>) => void,
+  tryOut: (example: string) => void,
+): void {
+  const [source, near, copied, example] = ["like", "here", "copy", "example"].map((name) => search.get(name));
+  useEffect(() => {
+    if (example) tryOut(example);
+    const from = source ?? near ?? copied;
+    if (from)
+      void api.session(from).then(
+        (session) => change(source ? like(session) : copied ? copyOf(session) : here(session)),
+        () => undefined,
+      );
+  }, [source, near, copied, example]);
+}
+
+/** The next session begins with the same choices; never with everything allowed. */
+function keepChoices({ agent, permission, place, cwd, url }: Draft): void {
+  const kept = { agent, permission: permission === "bypass" ? "default" : permission, place, cwd, url };
+  localStorage.setItem(KEY, JSON.stringify(kept));
+}
+
+function Examples({ onChoose }: { onChoose(example: string): void }) {
+  return (
+    <ul className="grid gap-1.5 sm:grid-cols-3" aria-label="Examples">
+      {Object.entries(EXAMPLES).map(([name, { title }]) => (
+        <li key={name}>
+          <button
+            type="button"
+            className="btn h-full w-full justify-start text-left whitespace-normal"
+            onClick={() => onChoose(name)}
+          >
+            {title}
+          </button>
+        </li>
+      ))}
+    </ul>
+  );
+}
+
+/** The chips of how the agent is to work. */
+function waysOf(agent: Agent, draft: Draft, change: (part: Partial<Draft>) => void): Chip[] {
+  const { model, variant, mode, permission } = draft;
+  const props = {
+    agent,
+    choice: { model, variant, mode, permissionMode: permission },
+    canBeEmpty: true,
+    onChange: ({ permissionMode, ...part }: Partial<Choice>) =>
+      change(permissionMode ? { permission: permissionMode } : part),
+  };
+  const named = agent.models.find((one) => one.id === model)?.name ?? model;
+  const isRisky = permission === "bypass";
+  const Shield = isRisky ? ShieldAlert : ShieldCheck;
+  const modes: Chip = {
+    name: "mode",
+    label: "Mode",
+    value: agent.modes.find((one) => one.id === mode)?.name ?? "Usual mode",
+    panel: <ModeField {...props} />,
+  };
+  return [
+    {
+      name: "model",
+      label: "Model",
+      value: [named || "Usual model", variant].filter(Boolean).join(", "),
+      panel: <ModelFields {...props} />,
+    },
+    ...(agent.modes.length ? [modes] : []),
+    {
+      name: "permissions",
+      label: "Permissions",
+      value: PERMISSIONS[permission],
+      icon: <Shield size={14} aria-hidden />,
+      isRisky,
+      panel: <PermissionField {...props} />,
+    },
+  ];
 }
 
 /** A folder of the home by its whole name. */
@@ -159,85 +260,6 @@ function best(agents: readonly Agent[]): Agent | undefined {
     agents.find((agent) => agent.installed && agent.credentialsAvailable.length > 0) ??
     agents.find((agent) => agent.id === "mock") ??
     agents[0]
-  );
-}
-
-function AgentPicker({
-  agents,
-  loaded,
-  chosen,
-  onChoose,
-}: {
-  agents: readonly Agent[];
-  loaded: boolean;
-  chosen?: Agent;
-  onChoose(agent: string): void;
-}) {
-  const sorted = useMemo(
-    () => [...agents].sort((one, other) => Number(other.installed) - Number(one.installed)),
-    [agents],
-  );
-  const known = useStore(logins);
-  const there = agents.flatMap((agent) => (agent.installed ? agent.id : [])).join(" ");
-  useEffect(() => void loadLogins(there.split(" ").filter(Boolean)), [there]);
-  return (
-    <fieldset>
-      <legend className="label">Agent</legend>
-      {!loaded && <p className="text-dim">Looking at the agents.</p>}
-      <div className="grid grid-cols-2 gap-1.5 lg:grid-cols-3">
-        {sorted.map((agent) => {
-          const state = readiness(agent, known.get(agent.id));
-          return (
-            <label
-              key={agent.id}
-              className={`flex cursor-pointer items-start gap-2 rounded-md border px-2.5 py-1.5 hover:bg-hover ${chosen?.id === agent.id ? "border-accent bg-accent-soft" : "border-line bg-panel"}`}
-            >
-              <input
-                type="radio"
-                name="agent"
-                className="mt-1"
-                checked={chosen?.id === agent.id}
-                onChange={() => onChoose(agent.id)}
-              />
-              <AgentMark agent={agent.id} />
-              <span className="min-w-0">
-                <span className="block truncate">{agent.name}</span>
-                <span
-                  className={`block truncate text-2xs ${{ ok: "text-ok", warn: "text-warn", dim: "text-dim" }[state.tone]}`}
-                >
-                  {state.text}
-                </span>
-              </span>
-            </label>
-          );
-        })}
-      </div>
-      {chosen && !chosen.installed && (
-        <p className="mt-1 text-2xs text-dim">It is installed when the session first needs it. {chosen.installHint}</p>
-      )}
-    </fieldset>
-  );
-}
-
-function Choices({ agent, draft, change }: { agent: Agent; draft: Draft; change(part: Partial<Draft>): void }) {
-  const { model, variant, mode, permission } = draft;
-  return (
-    <div className="grid gap-3 sm:grid-cols-2">
-      <AgentFields
-        agent={agent}
-        choice={{ model, variant, mode, permissionMode: permission }}
-        canBeEmpty
-        onChange={({ permissionMode, ...part }) => change(permissionMode ? { permission: permissionMode } : part)}
-      />
-      <Field label="Labels" hint="name=value, separated by commas">
-        <input
-          className="field"
-          placeholder="team=web"
-          value={draft.labels}
-          onChange={(event) => change({ labels: event.target.value })}
-        />
-      </Field>
-    </div>
   );
 }
 
@@ -304,9 +326,17 @@ function Fold({ title, hint, children }: { title: string; hint?: string; childre
 
 function More({ draft, change }: { draft: Draft; change(part: Partial<Draft>): void }) {
   return (
-    <Fold title="Title and variables">
+    <Fold title="Title, labels and variables">
       <Field label="Title" hint="Empty: from the prompt.">
         <input className="field" value={draft.title} onChange={(event) => change({ title: event.target.value })} />
+      </Field>
+      <Field label="Labels" hint="name=value, separated by commas">
+        <input
+          className="field"
+          placeholder="team=web"
+          value={draft.labels}
+          onChange={(event) => change({ labels: event.target.value })}
+        />
       </Field>
       <Field
         label="Variables"

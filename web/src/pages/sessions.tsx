@@ -12,6 +12,7 @@ import { ago, duration, moment, money } from "../parts/text";
 import { useNow } from "../parts/now";
 import { SaidRow } from "./said";
 import { useSaid, type Said } from "../state/said";
+import { EXAMPLES } from "../state/draft";
 import { placeOf, placesOf } from "../state/places";
 import { overview, searchOnServer, steps } from "../state/sessions";
 import { useSelected, useStore } from "../state/store";
@@ -186,6 +187,16 @@ function Nothing({ loading, filtered }: { loading: boolean; filtered: boolean })
       <Link data-needs="operator" className="btn btn-main" href="/new">
         Start the first session
       </Link>
+      <h2 className="mt-8 mb-2 text-xs font-medium text-dim">Or try one of these on a folder of yours</h2>
+      <ul className="flex flex-wrap gap-2">
+        {Object.entries(EXAMPLES).map(([name, { title }]) => (
+          <li key={name}>
+            <Link className="btn" href={`/new?example=${name}`}>
+              {title}
+            </Link>
+          </li>
+        ))}
+      </ul>
     </div>
   );
 }

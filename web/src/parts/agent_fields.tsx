@@ -18,9 +18,18 @@ interface Props {
   onChange(part: Partial<Choice>): void;
 }
 
-export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Props) {
+export function AgentFields(props: Props) {
+  return (
+    <>
+      <ModelFields {...props} />
+      <ModeField {...props} />
+      <PermissionField {...props} />
+    </>
+  );
+}
+
+export function ModelFields({ agent, choice, canBeEmpty = false, onChange }: Props) {
   const models = agent?.models ?? [];
-  const modes = agent?.modes ?? [];
   const model = models.find((one) => one.id === choice.model);
   const variants = [...new Set((model ? [model] : models).flatMap((one) => one.variants ?? []))];
   return (
@@ -45,32 +54,42 @@ export function AgentFields({ agent, choice, canBeEmpty = false, onChange }: Pro
           onChange={(text) => onChange({ variant: text })}
         />
       )}
-      {modes.length > 0 && (
-        <Field label="Mode" hint={modes.find((mode) => mode.id === choice.mode)?.description}>
-          <select className="field" value={choice.mode} onChange={(event) => onChange({ mode: event.target.value })}>
-            {(canBeEmpty || !choice.mode) && <option value="">The agent's own choice</option>}
-            {modes.map((mode) => (
-              <option key={mode.id} value={mode.id}>
-                {mode.name}
-              </option>
-            ))}
-          </select>
-        </Field>
-      )}
-      <Field label="Permissions">
-        <select
-          className="field"
-          value={choice.permissionMode}
-          onChange={(event) => onChange({ permissionMode: event.target.value as PermissionMode })}
-        >
-          {Object.entries(PERMISSIONS).map(([name, text]) => (
-            <option key={name} value={name}>
-              {text}
-            </option>
-          ))}
-        </select>
-      </Field>
     </>
+  );
+}
+
+export function ModeField({ agent, choice, canBeEmpty = false, onChange }: Props) {
+  const modes = agent?.modes ?? [];
+  if (!modes.length) return null;
+  return (
+    <Field label="Mode" hint={modes.find((mode) => mode.id === choice.mode)?.description}>
+      <select className="field" value={choice.mode} onChange={(event) => onChange({ mode: event.target.value })}>
+        {(canBeEmpty || !choice.mode) && <option value="">The agent's own choice</option>}
+        {modes.map((mode) => (
+          <option key={mode.id} value={mode.id}>
+            {mode.name}
+          </option>
+        ))}
+      </select>
+    </Field>
+  );
+}
+
+export function PermissionField({ choice, onChange }: Props) {
+  return (
+    <Field label="Permissions">
+      <select
+        className="field"
+        value={choice.permissionMode}
+        onChange={(event) => onChange({ permissionMode: event.target.value as PermissionMode })}
+      >
+        {Object.entries(PERMISSIONS).map(([name, text]) => (
+          <option key={name} value={name}>
+            {text}
+          </option>
+        ))}
+      </select>
+    </Field>
   );
 }
 

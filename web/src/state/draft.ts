@@ -13,6 +13,8 @@ export interface Draft {
   cwd: string;
   url: string;
   branch: string;
+  /** Of a private repository; never kept. */
+  token: string;
   title: string;
   labels: string;
   env: string;
@@ -47,6 +49,7 @@ const BLANK: Draft = {
   cwd: "",
   url: "",
   branch: "",
+  token: "",
   title: "",
   labels: "",
   env: "",
@@ -66,7 +69,7 @@ export function remembered(): Draft {
 }
 
 /** Keeps what was begun while this window is open; without what is secret. */
-export function keepUnsent({ env: _, permission, ...draft }: Draft): void {
+export function keepUnsent({ env: _, token: __, permission, ...draft }: Draft): void {
   sessionStorage.setItem(UNSENT, JSON.stringify(permission === "bypass" ? draft : { ...draft, permission }));
 }
 
@@ -140,7 +143,7 @@ export function bodyOf(draft: Draft, defaultInstructions = "", ownPrompt?: strin
   };
 }
 
-function filesOf({ place, cwd, url, branch }: Draft): Pick<CreateSession, "cwd" | "repo"> {
+function filesOf({ place, cwd, url, branch, token }: Draft): Pick<CreateSession, "cwd" | "repo"> {
   switch (place) {
     case "empty":
       return {};
@@ -149,6 +152,43 @@ function filesOf({ place, cwd, url, branch }: Draft): Pick<CreateSession, "cwd" 
     case "copy":
       return { repo: { mode: "folder", path: cwd.trim() } };
     case "git":
-      return { repo: { mode: "git", url: repositoryUrl(url), branch: branch.trim() || undefined } };
+      return {
+        repo: {
+          mode: "git",
+          url: repositoryUrl(url),
+          branch: branch.trim() || undefined,
+          credential: token.trim() && mayHaveToken(url) ? { token: token.trim() } : undefined,
+        },
+      };
   }
 }
+
+/** Whether a repository is on a server that can ask for a token. */
+export function mayHaveToken(url: string): boolean {
+  return repositoryUrl(url).startsWith("https://");
+}
+
+/** What has still to be said before a session can start. */
+export function missingOf({ place, cwd, url }: Draft): string | undefined {
+  if (place === "git") return url.trim() ? undefined : "Say which repository the agent should work on.";
+  return place === "empty" || cwd.trim() ? undefined : "Say which folder the agent should work in.";
+}
+
+/** First prompts that are useful in any folder. */
+export const EXAMPLES: Record<string, { title: string; prompt: string }> = {
+  explain: {
+    title: "Explain this project to me",
+    prompt:
+      "Read this project and explain it to me: what it does, how it is built and run, and where I should begin to read. Change nothing.",
+  },
+  bug: {
+    title: "Find a bug and mend it",
+    prompt:
+      "Look for one real bug in this project. Write a test that fails because of it, mend it, and tell me what was wrong.",
+  },
+  readme: {
+    title: "Check the README against the code",
+    prompt:
+      "Compare the README of this project with what the code does. Correct what is wrong or missing in it, and list what you changed.",
+  },
+};

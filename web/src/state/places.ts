@@ -27,7 +27,7 @@ function tidy(address: string): string {
   return address.replace(/^file:\/\//, "").replace(/(\.git)?\/*$/, "");
 }
 
-function nameOf(address: string): string {
+export function nameOf(address: string): string {
   return tidy(address).split(/[/:]/).at(-1) || address;
 }
 
