@@ -67,6 +67,26 @@ test("a turn that ends elsewhere is new in the list, the title and the inbox, un
   await page.context().close();
 });
 
+test("what is opened on one device is read on another one too", async () => {
+  const desk = await openPage(browser, server.url);
+  await desk.getByRole("region", { name: "Sessions" }).waitFor();
+  const phone = await openPage(browser, server.url, PHONE);
+  const id = await startSession(api, "mock: say Both.", { title: "Shared" });
+  const rowOn = (page) => page.locator(`a[data-session="${id}"]`);
+  for (const page of [desk, phone]) await rowOn(page).getByText("Not seen:").waitFor({ state: "attached" });
+  await rowOn(phone).tap();
+  await answer(phone, "Both.").waitFor();
+  await until(async () => (await api("GET", "/reads")).items.some((mark) => mark.sessionId === id && mark.turns === 1), "the server heard of it");
+  await desk.evaluate(() => dispatchEvent(new Event("focus")));
+  await rowOn(desk).getByText("Not seen:").waitFor({ state: "detached" });
+  await api("POST", `/sessions/${id}/messages`, { message: "mock: say More." });
+  await rowOn(desk).getByText("2 turns").waitFor();
+  const again = await openPage(browser, server.url); // a browser that has never been here knows it too
+  await again.locator(`a[data-session="${id}"]`).waitFor();
+  for (const page of [desk, phone]) assert.deepEqual(page.problems, []);
+  for (const page of [desk, phone, again]) await page.context().close();
+});
+
 test("a hidden page shows a notification when a turn ends", async () => {
   const page = await openPage(browser, server.url, { permissions: ["notifications"] });
   await page.getByRole("region", { name: "Sessions" }).waitFor();

@@ -25,6 +25,7 @@ from ostler.wire.agents import (
 from ostler.wire.events import PermissionMode
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import ClientTool, CodeTool, McpServer
+from ostler.wire.reads import MarkRead, ReadMark, ReadMarks
 from ostler.wire.search import SearchResults, Speaker
 from ostler.wire.sessions import (
     AskList,
@@ -289,6 +290,17 @@ def update_session(
         mcp_servers=None if mcp_servers is None else dict(mcp_servers),
     )
     return patch(f"/sessions/{segment(session)}", _session, body)
+
+
+def list_reads() -> Call[ReadMarks]:
+    """What you have seen of the sessions, on whatever device."""
+    return get("/reads", msgspec.json.Decoder(ReadMarks).decode)
+
+
+def mark_read(session: str, *, turns: int | None = None, failed: bool | None = None) -> Call[ReadMark]:
+    """Say that you have seen a session, by default all that there is now; it is read on all of your devices."""
+    body = MarkRead(turns=turns, failed=failed)
+    return post(f"/sessions/{segment(session)}/read", msgspec.json.Decoder(ReadMark).decode, body)
 
 
 def delete_session(session: str) -> Call[None]:

@@ -123,6 +123,8 @@ class SyncSessions(SyncGroup):
     bring = _verb(op.bring_conversation)
     get = _verb(op.get_session)
     update = _verb(op.update_session)
+    reads = _verb(op.list_reads)
+    mark_read = _verb(op.mark_read)
     delete = _verb(op.delete_session)
     stop = _verb(op.stop_session)
     cancel = _verb(op.cancel_session)
@@ -457,6 +459,7 @@ class SyncSession:
 
     refresh = _own(op.get_session)
     update = _own(op.update_session)
+    mark_read = _own(op.mark_read)
     delete = _own(op.delete_session)
     stop = _own(op.stop_session)
     cancel = _own(op.cancel_session)

@@ -36,6 +36,8 @@ import type {
   Problem,
   HandoffSession,
   MadeRepository,
+  MarkRead,
+  ReadMarks,
   PromptReceipt,
   Runner,
   RunnerList,
@@ -260,6 +262,8 @@ export const api = {
   fork: (session: string, turn?: number) => call<Session>("POST", `/sessions/${id(session)}/fork`, { body: { turn } }),
   rewind: (session: string, turn: number) =>
     call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
+  reads: () => call<ReadMarks>("GET", "/reads"),
+  markRead: (session: string, seen: MarkRead) => call<void>("POST", `/sessions/${id(session)}/read`, { body: seen }),
   initGit: (session: string) => call<MadeRepository>("POST", `/sessions/${id(session)}/git`),
   undo: (session: string, wanted: Partial<UndoTurn>) =>
     call<Undone>("POST", `/sessions/${id(session)}/undo`, { body: wanted }),

@@ -123,6 +123,29 @@ def delete(target: Target, session: str, as_json: bool) -> None:
     removed(session, as_json, f"Deleted {session}.")
 
 
+@command.command()
+@json_option
+@click.pass_obj
+def reads(target: Target, as_json: bool) -> None:
+    """List which sessions you have seen, on whatever device."""
+    with connect(target) as client:
+        found = client.sessions.reads()
+    rows = [(each.session_id, each.turns, "failed" if each.failed else "", each.read_at) for each in found.items]
+    show(found, as_json, lambda: table(("SESSION", "TURNS", "", "SEEN"), rows, f"None since {found.since}."))
+
+
+@command.command("mark-read")
+@click.argument("session")
+@click.option("--turns", type=click.IntRange(0), help="Only its first turns; by default all that there are now.")
+@json_option
+@click.pass_obj
+def mark_read(target: Target, session: str, turns: int | None, as_json: bool) -> None:
+    """Say that you have seen a session; it is no longer new in the page, on any device."""
+    with connect(target) as client:
+        found = client.sessions.mark_read(session, turns=turns)
+    show(found, as_json, lambda: f"{found.session_id} is seen.")
+
+
 def _add_verb(name: str, about: str) -> None:
     """A command that changes a session's status and says what it became."""
 

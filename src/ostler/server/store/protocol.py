@@ -13,6 +13,7 @@ from ostler.server.store.access import Access
 from ostler.server.store.audit import Audit
 from ostler.server.store.peers import Member, Peers
 from ostler.server.store.prompts import Prompts
+from ostler.server.store.reads import Reads
 from ostler.server.store.records import (
     Append,
     AppendResult,
@@ -269,6 +270,7 @@ class Store(Protocol):
     runner_keys: RunnerKeys
     managed_runners: ManagedRunners
     prompts: Prompts
+    reads: Reads
     access: Access
     audit: Audit
     templates: Templates

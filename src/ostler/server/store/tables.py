@@ -166,6 +166,7 @@ TABLES = (
         ("actor", "tenant", "project"),
         ("actor", "tenant", "project", "role", "name", "first_seen_at", "last_seen_at"),
     ),
+    Table("reads", ("actor", "project", "session"), ("actor", "project", "session", "turns", "is_failed", "read_at")),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

@@ -127,7 +127,7 @@ async def delete_session(
         deleted_at,
         session_id,
     )
-    for table in ("owners", "turns", "asks", "snapshots"):
+    for table in ("owners", "turns", "asks", "snapshots", "reads"):
         await connection.execute(f"DELETE FROM {table} WHERE session = $1", session_id)  # noqa: S608  fixed names
     await connection.execute("DELETE FROM sessions WHERE id = $1", session_id)
     transaction.epochs.pop(session_id, None)

@@ -28,12 +28,14 @@ from ostler.server.store.postgres.transaction import Transaction
 from ostler.server.store.postgres.writer import Writer
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
+from ostler.server.store.reads import Reads
 from ostler.server.store.records import Append, AppendResult, Job
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.audit import SqlAudit
 from ostler.server.store.sql.reading import Query
+from ostler.server.store.sql.reads import SqlReadRows
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
@@ -155,6 +157,7 @@ class PostgresStore(_Writing, SqlReads):
         )
         self.audit: Audit = SqlAudit(reader, reader.alone)
         self.templates: Templates = SqlTemplates(reader, self._change)
+        self.reads: Reads = SqlReadRows(reader, self._change)
         self.schedules: Schedules = SqlSchedules(reader, self._change)
         self.triggers: Triggers = SqlTriggers(reader, self._change)
         self.webhooks: Webhooks = SqlWebhooks(reader, self._change)

@@ -7,6 +7,7 @@ from ostler.server.store.sql.audit_schema import AUDIT, REMOVED
 from ostler.server.store.sql.limits_schema import FILES, LIMITS
 from ostler.server.store.sql.people_schema import PEOPLE
 from ostler.server.store.sql.prompts_schema import PROMPTS
+from ostler.server.store.sql.reads_schema import READS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
@@ -409,6 +410,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(WEBHOOKS, WEBHOOKS_POSTGRES),
     Migration(AUDIT + PEOPLE, AUDIT + PEOPLE),
     Migration(FILES + REMOVED, FILES + REMOVED),
+    Migration(READS, READS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -171,7 +171,7 @@ def delete_session(
         (deleted_at, session_id),
     )
     ledger.forget_epochs()
-    for table in ("owners", "turns", "asks", "snapshots"):
+    for table in ("owners", "turns", "asks", "snapshots", "reads"):
         ledger.execute(f"DELETE FROM {table} WHERE session = ?", (session_id,))  # noqa: S608  fixed names
     ledger.execute("DELETE FROM sessions WHERE id = ?", (session_id,))
     jobs.add(ledger, *new_jobs)

@@ -10,11 +10,13 @@ from ostler.server.store.access import Access
 from ostler.server.store.audit import Audit
 from ostler.server.store.prompts import Prompts
 from ostler.server.store.protocol import Jobs, Logs, ManagedRunners, Owners, RunnerKeys
+from ostler.server.store.reads import Reads
 from ostler.server.store.records import Job
 from ostler.server.store.schedules import Schedules
 from ostler.server.store.search import SearchIndex
 from ostler.server.store.sql.access import SqlAccess
 from ostler.server.store.sql.audit import SqlAudit
+from ostler.server.store.sql.reads import SqlReadRows
 from ostler.server.store.sql.schedules import SqlSchedules
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from ostler.server.store.sql.templates import SqlTemplates
@@ -91,6 +93,7 @@ class SqliteStore(_Writing, SqlReads):
         self.access: Access = SqlAccess(database, lambda sql, values: database.write(_change, sql, values))
         self.audit: Audit = SqlAudit(database, database.change)
         self.templates: Templates = SqlTemplates(database, database.change)
+        self.reads: Reads = SqlReadRows(database, database.change)
         self.schedules: Schedules = SqlSchedules(database, database.change)
         self.triggers: Triggers = SqlTriggers(database, database.change)
         self.webhooks: Webhooks = SqlWebhooks(database, database.change)
