@@ -8,6 +8,7 @@ from ostler.client.calls import Call, delete, get, patch, post, segment
 from ostler.wire.webhooks import (
     EditWebhook,
     NewWebhook,
+    PushKeys,
     Webhook,
     WebhookDelivery,
     WebhookDeliveryDetails,
@@ -61,6 +62,7 @@ def edit_webhook(
     content: bool | None = None,
     ordered: bool | None = None,
     paused: bool | None = None,
+    push: PushKeys | None = None,
 ) -> Call[Webhook]:
     """Change a webhook, pause it or let it go on; what is not given stays."""
     body = EditWebhook(
@@ -70,6 +72,7 @@ def edit_webhook(
         content=content,
         ordered=ordered,
         paused=paused,
+        push=push,
     )
     return patch(f"/webhooks/{segment(webhook)}", _webhook, body)
 

@@ -8,15 +8,24 @@ from ostler.wire.struct import Answer, Body, Wire
 
 WebhookDeliveryState = Literal["waiting", "delivered", "failed"]
 
+_Key = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 200})]
 _Url = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": 2000})]
 _Events = Annotated[tuple[str, ...], msgspec.Meta(extra_json_schema={"minItems": 1})]
+
+
+class PushKeys(Body, frozen=True, kw_only=True):
+    """What a browser tells of its subscription, beside the address: with it only that browser can read a call."""
+
+    p256dh: _Key
+    auth: _Key
 
 
 class NewWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
     """Which address is told of what."""
 
     url: _Url
-    """`https://...`, or `trigger:NAME` to let a trigger of the project begin work."""
+    """`https://...`, `trigger:NAME` to let a trigger of the project begin work, or `push:` for the notifications of a
+    browser, which subscribes with the `pushKey` of the answer; the webhook goes on when it is told where."""
     events: _Events
     """Types of events such as `turn.ended`, all of a family such as `session.*`, or `*`."""
     secret: str | None = None
@@ -35,6 +44,8 @@ class EditWebhook(Body, frozen=True, kw_only=True, omit_defaults=True):
     """What is to change; what is absent stays."""
 
     url: _Url | None = None
+    push: PushKeys | None = None
+    """Of a webhook made with `push:`: the keys of the browser's subscription, whose endpoint is the `url`."""
     events: _Events | None = None
     secret: str | None = None
     """A new secret; the old one is good no more."""
@@ -52,6 +63,8 @@ class Webhook(Answer, frozen=True, kw_only=True):
     events: tuple[str, ...]
     secret: str | None = None
     """Only in the answer that made it, and only if the server chose it."""
+    push_key: str | None = None
+    """Of notifications of a browser: the public key that it subscribes with."""
     session: str | None = None
     template: str | None = None
     content: bool = False

@@ -5,10 +5,12 @@ import { Link } from "wouter";
 import type { Session } from "../api/types";
 import { useNow } from "../parts/now";
 import { StatusWord } from "../parts/status";
+import { orSay } from "../parts/toasts";
 import { ago, moment } from "../parts/text";
 import { AskCard, isTyping } from "../session/asks";
 import { sound, startWorker, toggleSound } from "../state/attention";
 import { placeOf } from "../state/places";
+import { pushed, startPush, stopPush } from "../state/push";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { markRead, seen, unreadOf } from "../state/unread";
@@ -132,7 +134,13 @@ function Ended({ session, now }: { session: Session; now: number }) {
 function Notify() {
   const rings = useStore(sound);
   const [state, setState] = useState(() => ("Notification" in window ? Notification.permission : "denied"));
-  const ask = () => void Notification.requestPermission().then((now) => (setState(now), startWorker()));
+  const webhook = useStore(pushed);
+  const ask = async () => {
+    const now = await Notification.requestPermission();
+    setState(now);
+    startWorker();
+    if (now === "granted" && window.isSecureContext) await startPush().catch(() => undefined);
+  };
   const Volume = rings ? Volume2 : VolumeX;
   return (
     <>
@@ -140,13 +148,19 @@ function Notify() {
         <Volume size={13} aria-hidden /> Sound {rings ? "on" : "off"}
       </button>
       {state === "default" && (
-        <button type="button" className="btn" onClick={ask}>
+        <button type="button" className="btn" onClick={() => void ask()}>
           <Bell size={13} aria-hidden /> Notify me
         </button>
       )}
       {state === "granted" && (
         <span className="flex items-center gap-1 text-xs text-dim">
-          <BellRing size={13} aria-hidden /> You are notified when this page is hidden.
+          <BellRing size={13} aria-hidden />
+          {webhook ? "You are notified, also when this page is closed." : "You are notified when this page is hidden."}
+          {webhook && (
+            <button type="button" className="btn btn-bare px-1.5" onClick={() => void orSay(stopPush())}>
+              Only when it is open
+            </button>
+          )}
         </span>
       )}
     </>

@@ -3,6 +3,7 @@ import { useEffect, useMemo, useRef } from "react";
 import { useLocation } from "wouter";
 import { newsOf } from "../parts/status";
 import { overview } from "./sessions";
+import { checkPush, pushed } from "./push";
 import { createStore, useSelected, useStore } from "./store";
 import { followSeen, seen, unreadOf } from "./unread";
 
@@ -69,7 +70,7 @@ export function nextUnread(here: string | undefined): string | undefined {
 }
 
 async function notify({ id, sessionId, text }: News): Promise<void> {
-  if (!("Notification" in window) || Notification.permission !== "granted") return;
+  if (!("Notification" in window) || Notification.permission !== "granted" || pushed.get()) return;
   const session = overview.get().sessions.get(sessionId);
   const title = session?.title ?? session?.agent.type ?? "Ostler";
   const url = `/sessions/${sessionId}`;
@@ -95,7 +96,10 @@ async function notify({ id, sessionId, text }: News): Promise<void> {
 export function startWorker(): void {
   const mayNotify = "Notification" in window && Notification.permission === "granted";
   if (mayNotify && window.isSecureContext && "serviceWorker" in navigator)
-    void navigator.serviceWorker.register("/sw.js").catch(() => undefined);
+    void navigator.serviceWorker
+      .register("/sw.js")
+      .then(checkPush)
+      .catch(() => undefined);
 }
 
 const SOUND = "ostler.sound";

@@ -12,7 +12,7 @@ from ostler.base.addresses import AddressRules
 from ostler.base.errors import AddressRefused
 from ostler.base.logs import never_log
 from ostler.server.store.webhooks import CallRow
-from ostler.wire.webhooks import NewWebhook
+from ostler.wire.webhooks import NewWebhook, PushKeys
 
 if TYPE_CHECKING:
     import httpx
@@ -26,6 +26,21 @@ _LONGEST_WISH = 28800.0
 _ANSWER_BYTES = 2**16
 _LONGEST_REASON = 300
 GONE = 410
+PUSH, PUSH_SECRET = "push:", "vapid_"
+"""The address of the notifications of a browser that has not said where."""
+_NO_BROWSER = frozenset({404, GONE})
+
+
+class StoredWebhook(NewWebhook, frozen=True, kw_only=True, omit_defaults=True):
+    """A webhook as it is stored."""
+
+    push: PushKeys | None = None
+    """Of the browser that its calls are for."""
+
+    @property
+    def is_push(self) -> bool:
+        """Whether it is of a browser, which may not have subscribed yet."""
+        return (self.secret or "").startswith(PUSH_SECRET)
 
 
 class Outcome(msgspec.Struct, frozen=True, kw_only=True):
@@ -39,28 +54,38 @@ class Outcome(msgspec.Struct, frozen=True, kw_only=True):
     """Nothing is to be called any more, which says nothing about the receiver."""
 
 
-async def tried(rules: AddressRules, wanted: NewWebhook, call: CallRow, at: int) -> Outcome:
+async def tried(rules: AddressRules, wanted: StoredWebhook, call: CallRow, at: int, content: bytes) -> Outcome:
     """Make a call; what is answered but its status is not read. The address may hold a secret, so it is not logged."""
     import httpx  # noqa: PLC0415 - it would slow every start
 
     from ostler.base.dialling import checked_client  # noqa: PLC0415 - the same
 
     never_log(wanted.url, wanted.secret)
-    headers = {"content-type": "application/json", "user-agent": "ostler", "ostler-event": call.type}
-    headers |= signing.headers(signing.key(wanted.secret), call.id, at, call.body)
+    headers, content = _prepared(wanted, call, at, content)
     try:
         async with (
             asyncio.timeout(SECONDS),  # httpx bounds each read, not all of them
             checked_client(rules, field="url", most_bytes=_ANSWER_BYTES, seconds=SECONDS) as client,
-            client.stream("POST", wanted.url, content=call.body, headers=headers) as answer,
+            client.stream("POST", wanted.url, content=content, headers=headers) as answer,
         ):
-            return _outcome(answer)
+            outcome = _outcome(answer)
+            return replace(outcome, status=GONE) if wanted.is_push and outcome.status in _NO_BROWSER else outcome
     except TimeoutError:
         return Outcome(reason=f"it did not answer within {SECONDS:g} seconds")
     except AddressRefused as error:  # the operator may allow it before the next try
         return Outcome(reason=str(error)[:_LONGEST_REASON])
     except (httpx.HTTPError, httpx.InvalidURL) as error:
         return Outcome(reason=f"it cannot be reached ({type(error).__name__})")
+
+
+def _prepared(wanted: StoredWebhook, call: CallRow, at: int, content: bytes) -> tuple[dict[str, str], bytes]:
+    headers = {"content-type": "application/json", "user-agent": "ostler", "ostler-event": call.type}
+    if wanted.push is None:
+        return headers | signing.headers(signing.key(wanted.secret), call.id, at, content), content
+    from ostler.server.webhooks import pushing  # noqa: PLC0415 - its ciphers would cost every server memory
+
+    headers = pushing.headers((wanted.secret or "").removeprefix(PUSH_SECRET), wanted.url, at)
+    return {"user-agent": "ostler", **headers}, pushing.sealed(wanted.push, content)
 
 
 def _outcome(answer: "httpx.Response") -> Outcome:

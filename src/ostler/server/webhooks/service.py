@@ -16,6 +16,7 @@ from ostler.base.errors.webhooks import TooManyWebhooks, WebhookCallNotFound, We
 from ostler.base.ids import new_id
 from ostler.server.store.protocol import Store
 from ostler.server.store.webhooks import PAUSED, CallRow, WebhookRow
+from ostler.server.webhooks.calling import PUSH, PUSH_SECRET, StoredWebhook
 from ostler.server.webhooks.telling import TRIGGER, Telling, body_of, new_call
 from ostler.wire.events import EVENTS
 from ostler.wire.webhooks import (
@@ -31,6 +32,7 @@ from ostler.wire.webhooks import (
 _MOST = 100
 _LISTED = 100
 _TEST = "webhook.test"
+_HIDDEN = frozenset({"secret", "push"})
 _ONCE = "session.ended"
 _FAMILIES = frozenset(f"{name.partition('.')[0]}.*" for name in EVENTS if "." in name)
 
@@ -58,20 +60,21 @@ class Webhooks:
 
     async def add(self, project: str, wanted: NewWebhook) -> Webhook:
         """One more, which is told what happens from now on; a secret that the server made is in the answer alone."""
-        body = await self._checked(project, wanted)
+        body = await self._checked(project, _begun(wanted))
         if wanted.session is not None:
             record = await self._store.find_session(project, wanted.session)
             if record is None:
                 raise SessionNotFound(session=wanted.session)
             body = replace(body, session=record.id)
-        is_signed = wanted.secret is not None or wanted.url.startswith(TRIGGER)  # a trigger checks no signature
+        is_signed = body.secret is not None or wanted.url.startswith(TRIGGER)  # a trigger checks no signature
         made = None if is_signed else signing.new_secret()
         row = WebhookRow(
             id=new_id("whk"),
             project=project,
-            body=msgspec.json.encode(replace(body, secret=made or wanted.secret)),
+            body=msgspec.json.encode(replace(body, secret=made or body.secret)),
             position=await self._store.logs.settled_position(),
             created_at=self._clock.now(),
+            stopped=PAUSED if body.url == PUSH else None,
         )
         if not await self._rows.add(row, _MOST):
             raise TooManyWebhooks(most=_MOST)
@@ -83,7 +86,10 @@ class Webhooks:
         changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
         paused = changes.pop("paused", None)
         if changes or paused is False:
-            await self._checked(project, replace(body_of((await self._row(project, webhook)).body), **changes))
+            was = body_of((await self._row(project, webhook)).body)
+            checked = await self._checked(project, replace(was, **changes))
+            if checked.url == PUSH and paused is False:
+                raise _refused("url", "is missing: say the endpoint of the browser's subscription, and its keys")
         position = await self._store.logs.settled_position()
         before = await self._row(project, webhook)  # calls may have ended while the address was looked up
         old = body_of(before.body)
@@ -154,16 +160,16 @@ class Webhooks:
             raise WebhookCallNotFound(id=call[:80])
         return row, found
 
-    async def _checked(self, project: str, wanted: NewWebhook) -> NewWebhook:
+    async def _checked(self, project: str, wanted: StoredWebhook) -> StoredWebhook:
         """A webhook that can be called; all that is wrong with it is told at once, but its address by itself."""
-        faults: dict[str, list[str]] = {}
+        faults = _push_faults(wanted)
         unknown = [each for each in wanted.events if each != "*" and each not in EVENTS and each not in _FAMILIES]
         if unknown:
             faults["events"] = [f"'{unknown[0][:80]}' is no type of events; use one such as turn.ended, session.* or *"]
         elif not wanted.events:
             faults["events"] = ["name at least one type of events, or *"]
         try:
-            signing.key(wanted.secret)
+            signing.key(None if wanted.is_push else wanted.secret)
         except ValueError as error:
             faults["secret"] = [str(error)]
         if faults:
@@ -171,6 +177,8 @@ class Webhooks:
             raise InvalidRequest(reason=f"{reason}.", errors=faults)
         if wanted.url.startswith(TRIGGER):
             return await self._checked_trigger(project, wanted)
+        if wanted.url == PUSH:
+            return wanted
         try:
             self._must_be_http(wanted.url)
             await self._rules.checked(wanted.url, "url")
@@ -185,7 +193,7 @@ class Webhooks:
             reason = "it must begin with http:// or https:// and name a host."
             raise AddressRefused(address=target.host[:200], field="url", reason=reason, errors={"url": [reason]})
 
-    async def _checked_trigger(self, project: str, wanted: NewWebhook) -> NewWebhook:
+    async def _checked_trigger(self, project: str, wanted: StoredWebhook) -> StoredWebhook:
         """One that leads to a trigger: only of what happens once, or prompts would follow on prompts for ever."""
         if wanted.events != (_ONCE,):
             reason = f"of a trigger can only be {_ONCE}"
@@ -196,6 +204,48 @@ class Webhooks:
         return wanted
 
 
+def _begun(wanted: NewWebhook) -> StoredWebhook:
+    """What is stored of a new one; notifications of a browser are signed with a key that only the server has."""
+    body = StoredWebhook(**msgspec.structs.asdict(wanted))
+    if wanted.url != PUSH:
+        return body
+    if wanted.secret is not None:
+        raise _refused("secret", "is made by the server for `push:`. Leave it out")
+    from ostler.server.webhooks import pushing  # noqa: PLC0415 - its ciphers would cost every server memory
+
+    return replace(body, secret=PUSH_SECRET + pushing.new_key())
+
+
+def _push_faults(wanted: StoredWebhook) -> dict[str, list[str]]:
+    if not wanted.is_push:
+        reason = "is only for a webhook that was made with the url push:, whose secret stays the server's"
+        return {"push": [reason]} if wanted.push is not None or wanted.url == PUSH else {}
+    if wanted.push is None:
+        reason = "is needed with the endpoint: p256dh and auth of the browser's subscription"
+        return {} if wanted.url == PUSH else {"push": [reason]}
+    if not wanted.url.startswith("https://") and not wanted.url.startswith("http://"):
+        return {"url": ["must be the endpoint of the browser's subscription"]}
+    from ostler.server.webhooks import pushing  # noqa: PLC0415 - the same
+
+    try:
+        pushing.check(wanted.push)
+    except ValueError as error:
+        return {"push": [str(error)]}
+    return {}
+
+
+def _push_key(body: StoredWebhook) -> str | None:
+    if not body.is_push:
+        return None
+    from ostler.server.webhooks import pushing  # noqa: PLC0415 - the same
+
+    return pushing.public_key((body.secret or "").removeprefix(PUSH_SECRET))
+
+
+def _refused(field: str, reason: str) -> InvalidRequest:
+    return InvalidRequest(reason=f"{field} {reason}.", errors={field: [reason]})
+
+
 def _time(at: float) -> str:
     return datetime.fromtimestamp(at, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
@@ -203,12 +253,13 @@ def _time(at: float) -> str:
 def _shown(row: WebhookRow) -> Webhook:
     """A webhook without its secret."""
     body = body_of(row.body)
-    fields = {field: getattr(body, field) for field in body.__struct_fields__ if field != "secret"}
+    fields = {field: getattr(body, field) for field in body.__struct_fields__ if field not in _HIDDEN}
     return Webhook(
         id=row.id,
         created_at=row.created_at,
         paused=row.stopped == PAUSED,
         disabled=row.stopped if row.stopped != PAUSED else None,
+        push_key=_push_key(body),
         failing_since=None if row.failing_since is None else _time(row.failing_since),
         **fields,
     )

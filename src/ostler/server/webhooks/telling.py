@@ -22,10 +22,10 @@ from ostler.base.ids import new_id
 from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import StoredEvent
+from ostler.server.store.records import SessionRecord, StoredEvent
 from ostler.server.store.webhooks import CallRow, WebhookRow
-from ostler.server.webhooks.calling import GONE, SECONDS, Outcome, settled, tried
-from ostler.wire.webhooks import NewWebhook, ReportedEvent, WebhookMessage
+from ostler.server.webhooks.calling import GONE, SECONDS, Outcome, StoredWebhook, settled, tried
+from ostler.wire.webhooks import ReportedEvent, WebhookMessage
 
 log = Log(__name__)
 _GATHER_SECONDS = 0.05
@@ -50,7 +50,7 @@ TRIGGER = "trigger:"
 """How the address of a trigger of the same project begins."""
 Begin = Callable[[str, str, str, Any, Mapping[str, str]], Awaitable[None]]
 """Lets a trigger of a project take a call by its id: what it says, and the labels of the session it is about."""
-body_of = msgspec.json.Decoder(NewWebhook).decode
+body_of = msgspec.json.Decoder(StoredWebhook).decode
 
 
 class _Head(msgspec.Struct, frozen=True, kw_only=True):
@@ -177,7 +177,7 @@ class Telling:
                 return
             self._passed[row.id] = (position, unwritten)
 
-    async def _calls(self, row: WebhookRow, body: NewWebhook, found: Sequence[StoredEvent]) -> list[CallRow]:
+    async def _calls(self, row: WebhookRow, body: StoredWebhook, found: Sequence[StoredEvent]) -> list[CallRow]:
         calls = []
         for each in found:
             event = _head(each.body)
@@ -191,7 +191,7 @@ class Telling:
                 sequence=event.sequence,
                 event_id=event.event_id,
                 path=f"/api/v1/sessions/{event.session_id}",
-                event=msgspec.Raw(each.body) if body.content or body.url.startswith(TRIGGER) else None,
+                event=msgspec.Raw(each.body) if body.content or body.is_push or body.url.startswith(TRIGGER) else None,
             )
             calls.append(
                 new_call(
@@ -229,10 +229,11 @@ class Telling:
         self._under_way[webhook] -= 1
         self._woken.set()
 
-    async def _tried(self, row: WebhookRow, body: NewWebhook, call: CallRow) -> Outcome:
-        if not body.url.startswith(TRIGGER):
-            return await tried(self._rules, body, call, int(self._now()))
+    async def _tried(self, row: WebhookRow, body: StoredWebhook, call: CallRow) -> Outcome:
         record = None if call.session is None else await self._store.find_session(row.project, call.session)
+        if not body.url.startswith(TRIGGER):
+            content = notice_of(call, record) if body.is_push else call.body
+            return await tried(self._rules, body, call, int(self._now()), content)
         if record is None and call.session is not None:  # its labels say whether it comes from the trigger itself
             return Outcome(reason="its session was deleted", is_void=True)
         labels = {} if record is None else record.labels
@@ -257,6 +258,38 @@ class Telling:
         if stopped is not None:
             log.warning("webhooks.disabled", webhook=row.id, project=row.project, reason=stopped)
         await self._rows.settle(settled(call, outcome, now, self._spread), None if outcome.is_void else now, stopped)
+
+
+class _Fields(msgspec.Struct, frozen=True, kw_only=True):
+    outcome: str | None = None
+    action: str | None = None
+    prompt: str | None = None
+
+
+class _Event(msgspec.Struct, frozen=True, kw_only=True):
+    data: _Fields = _Fields()
+
+
+class _Reported(msgspec.Struct, frozen=True, kw_only=True):
+    event: _Event = _Event()
+
+
+class _Message(msgspec.Struct, frozen=True, kw_only=True):
+    data: _Reported = _Reported()
+
+
+_OUTCOMES = {"completed": "Done", "failed": "Failed", "interrupted": "Interrupted"}
+_LONGEST_NOTICE = 300
+
+
+def notice_of(call: CallRow, record: SessionRecord | None) -> bytes:
+    """What a browser shows of a call, and where a press on it leads."""
+    fields = msgspec.json.decode(call.body, type=_Message).data.event.data
+    text = _OUTCOMES.get(fields.outcome or "") or fields.action or fields.prompt or call.type
+    title = (record.title or record.agent) if record is not None else "Ostler"
+    url = f"/sessions/{call.session}" if call.session is not None else "/"
+    shown = {"title": title[:_LONGEST_NOTICE], "text": text[:_LONGEST_NOTICE], "url": url, "tag": call.id}
+    return msgspec.json.encode(shown)
 
 
 def is_wanted(patterns: Sequence[str], type_: str) -> bool:
