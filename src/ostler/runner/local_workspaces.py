@@ -258,10 +258,8 @@ class LocalWorkspaces:
 
     async def make_repository(self, path: str) -> wire.MadeRepository:
         """Make a folder a repository."""
-        return await asyncio.to_thread(self._make_repository, path)
-
-    def _make_repository(self, path: str) -> wire.MadeRepository:
-        return make_repository(self._library.storage.git, allowed_folder(path, self._policy, field="cwd"))
+        folder = await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
+        return await asyncio.to_thread(make_repository, self._library.storage.git, folder)
 
     async def refs(self, repo: wire.Repo) -> wire.GitRefs:
         """Branches and tags; those asked for without a credential are remembered for a minute."""

@@ -269,7 +269,8 @@ export const api = {
   markRead: (session: string, seen: MarkRead) => call<void>("POST", `/sessions/${id(session)}/read`, { body: seen }),
   newWebhook: (wanted: NewWebhook) => call<Webhook>("POST", "/webhooks", { body: wanted }),
   webhook: (webhook: string) => call<Webhook>("GET", `/webhooks/${id(webhook)}`),
-  editWebhook: (webhook: string, part: EditWebhook) => call<Webhook>("PATCH", `/webhooks/${id(webhook)}`, { body: part }),
+  editWebhook: (webhook: string, part: EditWebhook) =>
+    call<Webhook>("PATCH", `/webhooks/${id(webhook)}`, { body: part }),
   removeWebhook: (webhook: string) => call<void>("DELETE", `/webhooks/${id(webhook)}`),
   initGit: (session: string) => call<MadeRepository>("POST", `/sessions/${id(session)}/git`),
   undo: (session: string, wanted: Partial<UndoTurn>) =>

@@ -20,7 +20,7 @@ _LONGEST = 3000
 """Of a message; push services take 4096 bytes with all that is around it."""
 _POINT_BYTES, _AUTH_BYTES = 65, 16
 _TOKEN_SECONDS = 12 * 3600
-_KEPT_SECONDS = 24 * 3600
+_STORED_SECONDS = 24 * 3600
 """So long a push service holds a message for a browser that is away."""
 _CONTACT = "mailto:ostler@example.org"
 
@@ -49,7 +49,7 @@ def headers(key: str, endpoint: str, at: int) -> dict[str, str]:
         "authorization": f"vapid t={token}, k={public_key(key)}",
         "content-encoding": "aes128gcm",
         "content-type": "application/octet-stream",
-        "ttl": str(_KEPT_SECONDS),
+        "ttl": str(_STORED_SECONDS),
         "urgency": "high",
     }
 
