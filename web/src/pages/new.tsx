@@ -295,7 +295,10 @@ function SystemPrompt({ draft, change, own }: { draft: Draft; change(part: Parti
   const text = draft.systemPrompt ?? own;
   return (
     <Fold title="System prompt" hint={text === own ? "the agent's own" : "for this session"}>
-      <Field label="System prompt of the agent" hint="What the model is told before everything else. Instructions come after it.">
+      <Field
+        label="System prompt of the agent"
+        hint="What the model is told before everything else. Instructions come after it."
+      >
         <textarea
           rows={12}
           className="field font-mono text-xs"
