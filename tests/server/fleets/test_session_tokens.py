@@ -43,6 +43,8 @@ def test_a_token_of_a_session_opens_its_fleet_and_nothing_else(server: RunningSe
             follower.post("/connect/handshake", json={**ask, "sessionId": other.id}),
             follower.post("/connect/handshake/ack", json={"sessionId": other.id, "host": "win-01"}),
             follower.get("/connect/socks", params={"sessionId": other.id}),
+            follower.get("/connect/socks", params=[("sessionId", mine.id), ("sessionId", other.id)]),
+            follower.get("/connect/socks", params={"sessionId": mine.id, "session_id": other.id}),
             follower.post("/connect/tokens", json={"sessionId": mine.id}),
             follower.post(f"/sessions/{mine.id}/messages", json={"message": "no"}),
             follower.delete(f"/sessions/{mine.id}"),

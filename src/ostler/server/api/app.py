@@ -104,8 +104,11 @@ async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: B
 
 
 def _session_named(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
-    """In the path or the query."""
-    return str(connection.path_params.get("session") or connection.query_params.get("sessionId", ""))
+    """In the path or the query; nothing if the query names several, of which the handler would take the last."""
+    if (session := connection.path_params.get("session")) is not None:
+        return str(session)
+    named = {value for name, value in connection.query_params.multi_items() if name in {"sessionId", "session_id"}}
+    return str(*named) if len(named) == 1 else ""
 
 
 @functools.cache
