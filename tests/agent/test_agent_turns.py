@@ -309,6 +309,19 @@ def test_skills_are_named_to_the_model_and_read_when_it_wants(tmp_path: Path, mo
     assert ["Body of knit." in results(frames)[0][0], "Body of weave." in results(frames)[1][0]] == [True, True]
 
 
+def test_a_skill_that_becomes_a_link_leads_nowhere_outside(tmp_path: Path, model: ScriptedModel) -> None:
+    skill = tmp_path / "workspace/.agents/skills/knit/SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: knit\ndescription: How to knit.\n---\nBody of knit.\n")
+    (tmp_path / "theirs").write_text("not for the model")
+    with agent(tmp_path, model) as running:
+        running.turn("say Ready.")
+        skill.unlink()
+        skill.symlink_to(tmp_path / "theirs")
+        [(answer, failed)] = results(running.turn("read .agents/skills/knit/SKILL.md", "say Done."))
+    assert (failed, "not for the model" in answer) == (True, False)
+
+
 def test_a_list_of_what_is_to_be_done_is_shown(tmp_path: Path, model: ScriptedModel) -> None:
     with agent(tmp_path, model) as running:
         frames = running.turn("todo Look | Mend | Check", "say Done.")

@@ -88,7 +88,7 @@ class Loop:
         self._calls = Calls(self._tools, self._gate, inbox, journal, workspace, without_keys(environ), self._delegate)
         self._calls.granted |= {path for entry in journal.entries if isinstance(entry, User) for path in entry.files}
         found = skills(workspace, Path(environ.get("HOME") or "."))
-        self._calls.granted |= {skill.path for skill in found}
+        self._calls.granted |= {skill.path for skill in found if skill.path.startswith("/")}  # of its home
         self._system = system_prompt(workspace, found, base=start.system_prompt, instructions=start.instructions)
         self._open: tuple[Endpoint, Model, Fitted] | None = None
         self._used = Tokens()
