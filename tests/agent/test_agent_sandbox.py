@@ -50,6 +50,15 @@ def test_it_reaches_nothing_of_the_machine(tmp_path: Path, model: ScriptedModel,
 
 
 @needs_walls
+def test_it_sees_no_variables_of_its_session(tmp_path: Path, model: ScriptedModel) -> None:
+    code = "from pathlib import Path; print([path.read_text() for path in Path('/proc').glob('[0-9]*/environ')])"
+    answer, failed = _answer(tmp_path, model, code, environ={"OF_THE_SESSION": "a-value"})
+    assert not failed, answer
+    assert "PATH=" in answer
+    assert "a-value" not in answer
+
+
+@needs_walls
 def test_an_interrupt_ends_it_with_all_that_it_started(tmp_path: Path, model: ScriptedModel) -> None:
     code = "import subprocess, time; print('begun', flush=True); subprocess.Popen(['sleep', '291']); time.sleep(291)"
     with agent(tmp_path, model) as running:

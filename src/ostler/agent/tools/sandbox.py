@@ -44,7 +44,8 @@ async def _run(given: SandboxInput, context: CallContext) -> Output:
 
 async def run_code(language: CodeLanguage, code: str, context: CallContext, given: bytes = b"") -> Output:
     """Run a program behind walls; `given` is what it reads from standard input. Raises ToolFailed."""
-    walls = await _walls(context.environ)
+    bare = {"PATH": context.environ.get("PATH", os.defpath)}  # code reads that of the walls themselves in /proc
+    walls = await _walls(bare)
     heard = Heard(context)
     with tempfile.TemporaryDirectory(prefix="ostler-sandbox-") as folder, _memory_limit() as group:
         is_python = language == "python"
@@ -57,7 +58,7 @@ async def run_code(language: CodeLanguage, code: str, context: CallContext, give
         try:
             async with (
                 asyncio.timeout(_SECONDS),
-                started(command, heard, cwd="/", environ=context.environ, alone=False) as running,
+                started(command, heard, cwd="/", environ=bare, alone=False) as running,
             ):
                 ended = await running.ended()
                 await running.drained(_DRAIN_SECONDS)
