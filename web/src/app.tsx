@@ -27,6 +27,11 @@ const AgentsPage = lazy(() => import("./pages/agents"));
 const ImportsPage = lazy(() => import("./pages/imports"));
 const RunnersPage = lazy(() => import("./pages/runners"));
 const SettingsPage = lazy(() => import("./pages/settings"));
+const TemplatesPage = lazy(() => import("./pages/templates"));
+const TemplateEditPage = lazy(() => import("./pages/template_edit"));
+const TriggersPage = lazy(() => import("./pages/triggers"));
+const SchedulesPage = lazy(() => import("./pages/schedules"));
+const WebhooksPage = lazy(() => import("./pages/webhooks"));
 const PromptDialogs = lazy(() => import("./parts/prompts"));
 const Pairing = lazy(() => import("./parts/pairing"));
 const OpenedLogin = lazy(() => import("./parts/login"));
@@ -114,6 +119,12 @@ function Pages() {
       <Route path="/runners" component={RunnersPage} />
       <Route path="/imports" component={ImportsPage} />
       <Route path="/settings/:part?">{({ part }) => <SettingsPage part={part} />}</Route>
+      <Route path="/templates/_new">{() => <TemplateEditPage />}</Route>
+      <Route path="/templates/:name/edit">{({ name }) => <TemplateEditPage key={name} name={name} />}</Route>
+      <Route path="/templates/:name?">{({ name }) => <TemplatesPage name={name} />}</Route>
+      <Route path="/triggers/:name?">{({ name }) => <TriggersPage name={name} />}</Route>
+      <Route path="/schedules/:name?">{({ name }) => <SchedulesPage name={name} />}</Route>
+      <Route path="/webhooks/:id?">{({ id }) => <WebhooksPage id={id} />}</Route>
       <Route path="/sessions/:id/review">{({ id }) => <ReviewPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/ai/runs/new">{() => <Redirect to="/new" replace />}</Route>

@@ -1,5 +1,5 @@
 // The frame of every page: navigation, the switcher of sessions, and how the connection is.
-import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Settings, Sun, X } from "lucide-react";
+import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Settings, Sun, Workflow, X } from "lucide-react";
 import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { connection, connectTo } from "./api/connection";
@@ -133,6 +133,12 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
         <NavLink href="/agents" icon={<Bot size={15} />} text="Agents" />
         <NavLink href="/runners" icon={<Server size={15} />} text="Runners" needs="server-viewer" />
         <NavLink href="/settings/usage" below="/settings" icon={<Settings size={15} />} text="Settings" />
+        <NavLink
+          href="/templates"
+          below={["/templates", "/triggers", "/schedules", "/webhooks"]}
+          icon={<Workflow size={15} />}
+          text="Automation"
+        />
       </nav>
       <Switcher onNavigate={onNavigate} />
       <Projects />
@@ -189,8 +195,8 @@ function Where() {
 
 interface NavLinkProps {
   href: string;
-  /** Where all pages begin that it stands for, if it is more than one. */
-  below?: string;
+  /** Where all pages begin that it stands for, if they are more than one. */
+  below?: string | readonly string[];
   icon: ReactNode;
   text: string;
   count?: number;
@@ -199,7 +205,7 @@ interface NavLinkProps {
 
 function NavLink({ href, below, icon, text, count = 0, needs }: NavLinkProps) {
   const [path] = useLocation();
-  const isHere = path === href || (below !== undefined && path.startsWith(below));
+  const isHere = path === href || [below ?? []].flat().some((start) => path.startsWith(start));
   return (
     <Link
       href={href}

@@ -23,9 +23,14 @@ import type {
   Ask,
   ConversationList,
   CreateSession,
+  Delivery,
+  DeliveryDetails,
   Delivered,
   DeliverSession,
   EditPrompt,
+  EditSchedule,
+  EditTrigger,
+  EditWebhook,
   DeliveryPlan,
   Difference,
   EventPage,
@@ -34,6 +39,7 @@ import type {
   GitRefs,
   ImportConversation,
   Problem,
+  PushTemplate,
   HandoffSession,
   MadeRepository,
   EditWebhook,
@@ -47,6 +53,8 @@ import type {
   RunnerToken,
   SavePrompt,
   SavedPrompt,
+  Schedule,
+  ScheduleRun,
   SearchResults,
   UpdateSession,
   SendMessage,
@@ -54,10 +62,18 @@ import type {
   SessionPage,
   StartLogin,
   Snapshot,
+  TemplateDifference,
+  TemplateFile,
+  TemplateRevision,
+  Trigger,
+  TriggerPreview,
   Turn,
   UndoTurn,
   Undone,
   Version,
+  Webhook,
+  WebhookDelivery,
+  WebhookDeliveryDetails,
 } from "./types";
 
 /** A refusal of the server, or no answer at all (`status` 0). */
@@ -130,6 +146,10 @@ export async function refusal(answer: Response): Promise<ApiError> {
 }
 
 const id = encodeURIComponent;
+
+function items<T>(path: string): Promise<T[]> {
+  return call<{ items: T[] }>("GET", path).then((list) => list.items);
+}
 
 export const api = {
   version: (to?: Connection) => call<Version>("GET", "/version", { to }),
@@ -282,4 +302,45 @@ export const api = {
     call<Ask>("POST", `/sessions/${id(session)}/questions/${id(ask)}/reply`, { body: { answers } }),
   decline: (session: string, ask: string, message?: string) =>
     call<Ask>("POST", `/sessions/${id(session)}/questions/${id(ask)}/reject`, { body: { message } }),
+  templates: () => items<TemplateRevision>("/templates"),
+  templateRevisions: (name: string) => items<TemplateRevision>(`/templates/${id(name)}/revisions`),
+  templateFiles: (name: string, revision: string) =>
+    call<{ files: TemplateFile[] }>("GET", `/templates/${id(name)}/revisions/${id(revision)}/files`).then(
+      (found) => found.files,
+    ),
+  templateDiff: (name: string, old: string, now: string) =>
+    call<TemplateDifference>("GET", `/templates/${id(name)}/diff`, { query: { old, new: now } }),
+  pushTemplate: (body: PushTemplate) => call<TemplateRevision>("POST", "/templates", { body }),
+  removeTemplate: (name: string) => call<void>("DELETE", `/templates/${id(name)}`),
+  beginTask: (body: { template: string; inputs: Record<string, unknown>; title: string; prompt?: string }) =>
+    call<{ id: string }>("POST", "/tasks", { body }),
+  triggers: () => items<Trigger>("/triggers"),
+  trigger: (name: string) => call<Trigger>("GET", `/triggers/${id(name)}`),
+  editTrigger: (name: string, body: EditTrigger) => call<Trigger>("PATCH", `/triggers/${id(name)}`, { body }),
+  removeTrigger: (name: string) => call<void>("DELETE", `/triggers/${id(name)}`),
+  previewTrigger: (name: string, event: Record<string, unknown>) =>
+    call<TriggerPreview>("POST", `/triggers/${id(name)}/preview`, { body: { event } }),
+  tryTrigger: (name: string, event: Record<string, unknown>) =>
+    call<Delivery>("POST", `/triggers/${id(name)}/test`, { body: { event } }),
+  triggerDeliveries: (name: string) => items<Delivery>(`/triggers/${id(name)}/deliveries`),
+  triggerDelivery: (name: string, delivery: string) =>
+    call<DeliveryDetails>("GET", `/triggers/${id(name)}/deliveries/${id(delivery)}`),
+  replayDelivery: (name: string, delivery: string) =>
+    call<Delivery>("POST", `/triggers/${id(name)}/deliveries/${id(delivery)}/replay`),
+  schedules: () => items<Schedule>("/schedules"),
+  schedule: (name: string) => call<Schedule>("GET", `/schedules/${id(name)}`),
+  editSchedule: (name: string, body: EditSchedule) => call<Schedule>("PATCH", `/schedules/${id(name)}`, { body }),
+  removeSchedule: (name: string) => call<void>("DELETE", `/schedules/${id(name)}`),
+  runSchedule: (name: string) => call<ScheduleRun>("POST", `/schedules/${id(name)}/run`),
+  scheduleRuns: (name: string) => items<ScheduleRun>(`/schedules/${id(name)}/runs`),
+  webhooks: () => items<Webhook>("/webhooks"),
+  webhook: (webhook: string) => call<Webhook>("GET", `/webhooks/${id(webhook)}`),
+  editWebhook: (webhook: string, body: EditWebhook) => call<Webhook>("PATCH", `/webhooks/${id(webhook)}`, { body }),
+  removeWebhook: (webhook: string) => call<void>("DELETE", `/webhooks/${id(webhook)}`),
+  tryWebhook: (webhook: string) => call<WebhookDelivery>("POST", `/webhooks/${id(webhook)}/test`),
+  webhookCalls: (webhook: string) => items<WebhookDelivery>(`/webhooks/${id(webhook)}/deliveries`),
+  webhookCall: (webhook: string, made: string) =>
+    call<WebhookDeliveryDetails>("GET", `/webhooks/${id(webhook)}/deliveries/${id(made)}`),
+  replayCall: (webhook: string, made: string) =>
+    call<WebhookDelivery>("POST", `/webhooks/${id(webhook)}/deliveries/${id(made)}/replay`),
 };

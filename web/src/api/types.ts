@@ -88,3 +88,19 @@ export interface EventPage {
   hasMore: boolean;
   nextOffset: number;
 }
+export type TemplateFile = Schemas["TemplateFile"];
+export type TemplateRevision = Schemas["TemplateRevision"];
+export type TemplateDifference = Schemas["TemplateDifference"];
+export type PushTemplate = Schemas["PushTemplate"];
+export type Trigger = Schemas["Trigger"];
+export type EditTrigger = Schemas["EditTrigger"];
+export type Delivery = Schemas["Delivery"];
+export type DeliveryDetails = Schemas["DeliveryDetails"];
+export type TriggerPreview = Schemas["TriggerPreview"];
+export type Schedule = Schemas["Schedule"];
+export type EditSchedule = Schemas["EditSchedule"];
+export type ScheduleRun = Schemas["ScheduleRun"];
+export type Webhook = Schemas["Webhook"];
+export type EditWebhook = Schemas["EditWebhook"];
+export type WebhookDelivery = Schemas["WebhookDelivery"];
+export type WebhookDeliveryDetails = Schemas["WebhookDeliveryDetails"];
