@@ -88,6 +88,7 @@ from ostler.server.tasks.retention import Keep, Retention
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
 from ostler.server.triggers.acting import Deliveries, line_of
+from ostler.server.triggers.proposals import Proposals
 from ostler.server.triggers.service import Triggers
 from ostler.server.webhooks.service import Webhooks
 from ostler.server.webhooks.telling import Telling
@@ -317,6 +318,9 @@ async def _services(
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads, snapshots = Uploads(objects), SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
     work = _pipeline(runners, steps, uploads, snapshots, looks)
+    schedules = Schedules(store.schedules, clock)
+    proposals = Proposals(schedules, triggers, store.templates)
+    work = _pipeline(runners, steps, uploads, snapshots, looks, proposals)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     opened.push_async_callback((audit := AuditLog(store.audit, clock)).close)
     opened.push_async_callback(AuditRetention(store.audit, clock, settings.audit_days).close)
@@ -338,8 +342,9 @@ async def _services(
         pull_requests=looks,
         search=search,
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
-        schedules=Schedules(store.schedules, clock),
+        schedules=schedules,
         triggers=triggers,
+        proposals=proposals,
         webhooks=hooks,
         engine=engine,
         directory=directory,
@@ -367,12 +372,18 @@ def _outward(
 
 
 def _pipeline(
-    runners: Runners, steps: NextSteps, uploads: Uploads, snapshots: SnapshotUploads, looks: PullRequestLooks
+    runners: Runners,
+    steps: NextSteps,
+    uploads: Uploads,
+    snapshots: SnapshotUploads,
+    looks: PullRequestLooks,
+    proposals: Proposals,
 ) -> Pipeline:
     return Pipeline(
         runners,
         redeemed=uploads.redeemed,
         jobs_at_end=webhooks.jobs_at_end,
+        confirm=proposals.make,
         ended=steps.when_ended,
         delivers=looks.watch,
         uploads=snapshots,

@@ -64,6 +64,7 @@ FLOORS: dict[str, tuple[str, ...]] = {
     "ostler.server.triggers": (
         "ostler.server.engine",
         "ostler.server.runners",
+        "ostler.server.schedules",
         "ostler.server.sessions",
         "ostler.server.store",
         "ostler.server.tasks",

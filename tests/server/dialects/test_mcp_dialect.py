@@ -12,14 +12,14 @@ from tests.support.http_helpers import assert_problem
 from tests.support.serving import RunningServer, clean_env, running_server
 
 
-async def call(mcp: Any, name: str, **arguments: Any) -> Any:
+async def call(mcp: Any, name: str, /, **arguments: Any) -> Any:
     result = await mcp.call_tool(name, arguments)
     assert not result.is_error, result.content
     content = result.structured_content
     return content["result"] if set(content) == {"result"} else content
 
 
-async def refused(mcp: Any, name: str, **arguments: Any) -> str:
+async def refused(mcp: Any, name: str, /, **arguments: Any) -> str:
     result = await mcp.call_tool(name, arguments)
     assert result.is_error
     return str(result.content[0].text)
@@ -39,6 +39,8 @@ async def test_the_tools_say_what_they_do(server: RunningServer) -> None:
             "answer_ask",
             "interrupt",
             "stop_session",
+            "propose_schedule",
+            "propose_trigger",
         }
         assert all(tools.values())
 
@@ -135,3 +137,60 @@ async def test_tools_that_change_something_are_lines_of_the_audit_log(server: Ru
         ("mcp.stop_session", session),
         ("mcp.start_session", ""),
     ]
+
+
+async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: RunningServer, api: httpx.Client) -> None:
+    files = [{"path": "template.toml", "text": 'name = "nightly"\nprompt = "mock: say Good night"\n'}]
+    agent = {"path": "agent.toml", "text": 'agent = "mock"'}
+    assert api.post("/templates", json={"files": [*files, agent]}).status_code in {200, 201}
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock"))["session_id"]
+        wanted = {"session_id": session, "template": "nightly", "reason": "The tests take long."}
+        refusals = [
+            await refused(mcp, "propose_schedule", **wanted, name="tests", cron="0 3 * *"),
+            await refused(mcp, "propose_schedule", **{**wanted, "template": "nobody"}, name="tests", cron="@daily"),
+            await refused(mcp, "propose_schedule", **wanted, name="Two Words", cron="@daily"),
+            await refused(mcp, "propose_trigger", **wanted, name="x", scheme="github", prompt="{% include 'a' %}"),
+        ]
+        words = ("five fields", "nobody", "name", "prompt")
+        assert [word for word, each in zip(words, refusals, strict=True) if word not in each] == [], refusals
+        clock = {"name": "tests", "cron": "0 3 * * *", "time_zone": "Europe/Berlin"}
+        first = await call(mcp, "propose_schedule", **wanted, **clock)
+        second = await call(mcp, "propose_schedule", **wanted, **{**clock, "name": "never"})
+        third = await call(mcp, "propose_trigger", **wanted, name="issues", scheme="github")
+        assert "The tests take long." in first["action"]
+        answer = {"session_id": session, "ask_id": first["ask_id"], "reply": "once"}
+        assert "confirmed by a person" in await refused(mcp, "answer_ask", **answer)
+    assert api.get(f"/sessions/{session}").json()["activity"] == "waiting"
+    assert api.get("/schedules/tests").status_code == 404
+    replies = f"/sessions/{session}/permissions/{{}}/reply"
+    accepted = api.post(replies.format(first["ask_id"]), json={"reply": "always"})
+    assert (accepted.status_code, accepted.json()["status"]) == (200, "accept"), accepted.text
+    assert api.post(replies.format(second["ask_id"]), json={"reply": "reject"}).json()["status"] == "reject"
+    assert api.post(replies.format(third["ask_id"]), json={"reply": "once"}).status_code == 200
+    made = api.get("/schedules/tests").json()
+    assert (made["cron"], made["timeZone"], made["template"]) == ("0 3 * * *", "Europe/Berlin", "nightly")
+    assert (api.get("/schedules/never").status_code, api.get("/triggers/issues").status_code) == (404, 200)
+    events = api.get(f"/sessions/{session}/events").json()["events"]
+    (decided,) = [
+        each
+        for each in events
+        if each["type"] == "permission.resolved" and each["data"]["permission_id"] == first["ask_id"]
+    ]
+    assert decided["actor"]
+    for place in ("/schedules/tests", "/triggers/issues"):
+        assert api.delete(place).status_code == 204
+
+
+async def test_a_proposal_that_cannot_be_made_stays_open(server: RunningServer, api: httpx.Client) -> None:
+    files = [{"path": "template.toml", "text": 'name = "gone"\nprompt = "x"\n'}]
+    api.post("/templates", json={"files": files})
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock"))["session_id"]
+        wanted = {"session_id": session, "template": "gone", "reason": "Why not.", "name": "lost", "cron": "@daily"}
+        ask = await call(mcp, "propose_schedule", **wanted)
+    assert api.delete("/templates/gone").status_code == 204
+    place = f"/sessions/{session}/permissions/{ask['ask_id']}/reply"
+    assert_problem(api.post(place, json={"reply": "once"}), "template_not_found")
+    assert [each["askId"] for each in api.get("/asks", params={"session": session}).json()["items"]] == [ask["ask_id"]]
+    assert api.post(place, json={"reply": "reject"}).status_code == 200

@@ -1,15 +1,19 @@
 """What an agent asks of people: the first one to decide wins, the second one hears what was decided."""
 
+from collections.abc import Awaitable, Callable
+from typing import Any
+
 from ostler.base.errors import AskNotFound, AskResolved
+from ostler.base.ids import new_id
 from ostler.server.sessions import drafts
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reads import Reads
-from ostler.server.sessions.policy import approves_plan
+from ostler.server.sessions.policy import PROPOSAL, approves_plan
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.acting import deed
-from ostler.wire.events import PermissionStatus
+from ostler.wire.events import PermissionData, PermissionStatus
 from ostler.wire.running import Draft, PermissionAnswer, QuestionAnswer
 from ostler.wire.sessions import Ask, PermissionReply
 
@@ -20,23 +24,48 @@ _OUTCOMES: dict[PermissionReply, PermissionStatus] = {
 }
 
 
+Confirm = Callable[[str, dict[str, Any]], Awaitable[None]]
+"""Makes in a project what was proposed."""
+
+
 class Asks:
     """The asks of one session."""
 
-    def __init__(self, session: SessionCore, agent: SessionAgent, reads: Reads) -> None:
+    def __init__(self, session: SessionCore, agent: SessionAgent, reads: Reads, confirm: Confirm) -> None:
         self._session = session
         self._agent = agent
         self._reads = reads
+        self._confirm = confirm
+
+    async def propose(self, action: str, proposal: dict[str, Any]) -> Ask:
+        """Ask people whether something that goes beyond the session is to be made; no rule decides that."""
+        self._session.refuse_if_over("proposals")
+        await self._session.refuse_if_full()
+        asked = drafts.proposed(new_id("prp"), action, {PROPOSAL: proposal})
+        await self._session.log.append(deed(asked))
+        return await self._known(asked.data.permission_id)
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """Decide a permission."""
         ask = self._session.state.open_ask(ask_id)
         if ask is None or ask.permission is None:
             raise await self._why_not_open(ask_id, "permission")
+        if (proposal := (ask.permission.metadata or {}).get(PROPOSAL)) is not None:
+            return await self._decide_proposal(ask.permission, proposal, reply, message)
         decided = drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")
         await self._session.log.append(deed(decided))
         await self._agent.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
-        return await self._decided(ask)
+        return await self._known(ask_id)
+
+    async def _decide_proposal(
+        self, asked: PermissionData, proposal: dict[str, Any], reply: PermissionReply, message: str | None
+    ) -> Ask:
+        """What is accepted is there before the answer is: what cannot be made leaves the ask open."""
+        if reply != "reject":
+            await self._confirm(self._session.record.project, proposal)
+        outcome: PermissionStatus = "reject" if reply == "reject" else "accept"
+        await self._session.log.append(deed(drafts.permission_resolved(asked, outcome, message, "user")))
+        return await self._known(asked.permission_id)
 
     async def answer_question(
         self, ask_id: str, answers: tuple[tuple[str, ...], ...] | None, message: str | None
@@ -52,7 +81,7 @@ class Asks:
             decided.append(drafts.settings(SessionChange(permission_mode="default")))
         await self._session.log.append(deed(*decided))
         await self._agent.tell(QuestionAnswer(ask_id=ask_id, answers=answers, message=message))
-        return await self._decided(ask)
+        return await self._known(ask_id)
 
     async def _why_not_open(self, ask_id: str, kind: str) -> AskNotFound | AskResolved:
         await self._reads.store.settled()  # the winner's answer may still be on its way to the disk
@@ -61,11 +90,11 @@ class Asks:
                 return AskResolved(kind=kind, ask=ask_id, outcome=_outcome(ask))
         return AskNotFound(session=self._session.id, kind=kind, ask=ask_id)
 
-    async def _decided(self, ask: Ask) -> Ask:
+    async def _known(self, ask_id: str) -> Ask:
         """The ask as it is known by now."""
-        found = await self._reads.known_asks(self._session.id, [ask.ask_id])
+        found = await self._reads.known_asks(self._session.id, [ask_id])
         if not found:
-            raise AskNotFound(session=self._session.id, kind="ask", ask=ask.ask_id)
+            raise AskNotFound(session=self._session.id, kind="ask", ask=ask_id)
         return found[0]
 
 

@@ -279,6 +279,12 @@ def queue(entries: Sequence[QueueEntry]) -> Draft:
     return _draft("queue.updated", QueueUpdatedData(entries=tuple(entries)))
 
 
+def proposed(ask_id: str, action: str, metadata: dict[str, object]) -> Draft:
+    """Something waits for a person's yes that no agent's process waits for."""
+    data = PermissionData(permission_id=ask_id, action=action, status="requested", tool="propose", metadata=metadata)
+    return _draft("permission.requested", data)
+
+
 def permission_resolved(asked: PermissionData, outcome: PermissionStatus, message: str | None, by: str) -> Draft:
     """A permission was decided."""
     data = PermissionData(

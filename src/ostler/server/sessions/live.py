@@ -64,7 +64,7 @@ class LiveSession:
         self.chores = Chores(core, self.agent, work)
         self.limit = LimitWait(core, reads, is_wanted=goes_on_after_limit)
         self.turns = Turns(core, self.agent, self.chores, self.limit)
-        self.asks = Asks(core, self.agent, reads)
+        self.asks = Asks(core, self.agent, reads, work.confirm)
         self.lifecycle = Lifecycle(core, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
 

@@ -10,6 +10,8 @@ from ostler.server.sessions.log.state import SessionState, rule_of
 from ostler.wire.events import PermissionData, PermissionMode, PermissionStatus, QuestionData
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 
+PROPOSAL = "proposal"
+"""In the metadata of an ask of the server's own: what is made if a person says yes. Agents cannot write it."""
 PLANNING = (
     "The session's permission mode is plan: only reading is allowed. Propose this in your plan. It can be done when "
     "the plan is approved or the session gets another permission mode."
@@ -50,7 +52,7 @@ def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> t
     open_asks = {ask.ask_id for ask in state.asks}
     written: list[Draft] = []
     answers: list[Answer] = []
-    for draft in events:
+    for draft in map(_without_proposal, events):
         ask_id = _ask_id(draft)
         if draft.type.endswith(".requested") and ask_id is not None:
             open_asks.add(ask_id)
@@ -67,6 +69,13 @@ def approves_plan(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | No
     """Whether these answers let the agent carry out the plan that it asks about; the first option is the yes."""
     is_plan = (asked.metadata or {}).get("kind") == "plan"
     return is_plan and answers is not None and answers == (asked.options[:1],)
+
+
+def _without_proposal(draft: Draft) -> Draft:
+    if isinstance(draft.data, PermissionData) and PROPOSAL in (draft.data.metadata or {}):
+        metadata = {name: value for name, value in (draft.data.metadata or {}).items() if name != PROPOSAL}
+        draft.data = msgspec.structs.replace(draft.data, metadata=metadata)
+    return draft
 
 
 def _ask_id(draft: Draft) -> str | None:

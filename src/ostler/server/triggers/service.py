@@ -106,11 +106,15 @@ class Triggers:
         row = await self._row(project, name)
         await self._rows.remove(project, row.id)
 
-    async def _checked(self, project: str, wanted: NewTrigger) -> tuple[NewTrigger, str | None]:
-        """A trigger that makes sense, and the secret that was made for it."""
+    async def check(self, project: str, wanted: NewTrigger) -> None:
+        """Raise if a trigger makes no sense."""
         await asyncio.to_thread(checked, wanted)
         if wanted.template is not None:
             await found(self._templates, project, wanted.template)
+
+    async def _checked(self, project: str, wanted: NewTrigger) -> tuple[NewTrigger, str | None]:
+        """A trigger that makes sense, and the secret that was made for it."""
+        await self.check(project, wanted)
         if wanted.signature.secret is not None:
             return wanted, None
         made = (

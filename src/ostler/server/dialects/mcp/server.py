@@ -12,8 +12,10 @@ from ostler.base.errors import OstlerError
 from ostler.server.dialects.mcp.tools import Json, Tools
 from ostler.server.sessions.live import Leases
 from ostler.server.sessions.settings import SessionChange
+from ostler.wire.schedules import NewSchedule, Overlap
 from ostler.wire.sessions import CreateSession, SendMessage
 from ostler.wire.tasks import HandoffSession
+from ostler.wire.triggers import Mapping, NewSignature, NewTrigger, SignatureScheme
 
 T = TypeVar("T")
 _INSTRUCTIONS = (
@@ -49,6 +51,7 @@ def build_manager(tools: Tools, *, max_body_bytes: int) -> StreamableHTTPSession
     _add_looking(server, tools)
     _add_working(server, tools)
     _add_ending(server, tools)
+    _add_proposing(server, tools)
     server.streamable_http_app(stateless_http=True, max_request_body_size=max_body_bytes)
     return server.session_manager
 
@@ -152,3 +155,58 @@ def _add_ending(server: MCPServer, tools: Tools) -> None:
     async def stop_session(session_id: str) -> Json:
         """End a session."""
         return await _answered(tools.stop_session(session_id))
+
+
+def _add_proposing(server: MCPServer, tools: Tools) -> None:
+    @server.tool()
+    async def propose_schedule(
+        session_id: str,
+        name: str,
+        template: str,
+        reason: str,
+        cron: str | None = None,
+        at: str | None = None,
+        time_zone: str = "UTC",
+        inputs: dict[str, Any] | None = None,
+        prompt: str | None = None,
+        overlap: Overlap = "skip",
+    ) -> Json:
+        """Propose tasks of a template by the clock; a person of the session decides, and nothing is made before.
+
+        Give cron (five fields) or at (RFC 3339), and the reason that the person is to read.
+        """
+        wanted = NewSchedule(
+            name=name,
+            template=template,
+            cron=cron,
+            at=at,
+            time_zone=time_zone,
+            inputs=inputs or {},
+            prompt=prompt,
+            overlap=overlap,
+        )
+        return await _answered(tools.propose(session_id, wanted, reason))
+
+    @server.tool()
+    async def propose_trigger(
+        session_id: str,
+        name: str,
+        template: str,
+        reason: str,
+        scheme: SignatureScheme,
+        event_filter: dict[str, list[Any]] | None = None,
+        prompt: str | None = None,
+        inputs: dict[str, str] | None = None,
+    ) -> Json:
+        """Propose tasks of a template for signed events from outside; a person of the session decides.
+
+        The server makes the secret; prompt and inputs are texts in Liquid, and reason is what the person is to read.
+        """
+        wanted = NewTrigger(
+            name=name,
+            template=template,
+            signature=NewSignature(scheme=scheme),
+            filter=event_filter or {},
+            mapping=Mapping(prompt=prompt, inputs=inputs or {}),
+        )
+        return await _answered(tools.propose(session_id, wanted, reason))

@@ -9,14 +9,17 @@ import msgspec
 from ostler.base.errors import AskNotFound, InvalidRequest
 from ostler.server.dialects.beginning import begin
 from ostler.server.sessions.live import LiveSession
+from ostler.server.sessions.policy import PROPOSAL
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionFilter
 from ostler.wire.agents import Agent
 from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultPart
+from ostler.wire.schedules import NewSchedule
 from ostler.wire.sessions import Ask, CreateSession, Message, PermissionReply, SendMessage, Turn
 from ostler.wire.tasks import HandoffSession
+from ostler.wire.triggers import NewTrigger
 
 Json = dict[str, Any]
 _LONGEST_WAIT = 600.0
@@ -35,6 +38,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Callable[[], Awaitable[list[Agent]]]
     give_over: Callable[[LiveSession, HandoffSession], Awaitable[LiveSession]]
     """Lets another agent go on; gives the session that it has."""
+    check_proposal: Callable[[NewSchedule | NewTrigger], Awaitable[Json]]
+    """As an ask carries it; raises if it could not be made."""
     project: str
     default_agent: Callable[[], str]
 
@@ -137,14 +142,26 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         ask = live.core.state.open_ask(ask_id)
         if ask is None:
             raise AskNotFound(session=session_id, kind="open ask", ask=ask_id)
-        if ask.kind == "permission":
+        if ask.permission is not None:
             if reply is None:
                 raise _refused("reply", "a permission needs once, always or reject")
+            if reply != "reject" and PROPOSAL in (ask.permission.metadata or {}):
+                raise _refused(
+                    "reply", "what an agent proposes is confirmed by a person: in the inbox, or `ostler asks`"
+                )
             return _ask_view(await live.asks.reply_permission(ask_id, reply, message))
         if answers is None and reply != "reject":
             raise _refused("answers", "a question needs a list of answers for each question, or reply reject")
         given = None if answers is None else tuple(tuple(answer) for answer in answers)
         return _ask_view(await live.asks.answer_question(ask_id, given, message))
+
+    async def propose(self, session_id: str, wanted: NewSchedule | NewTrigger, reason: str) -> Json:
+        """Ask the people of a session for something that begins by itself; gives the ask."""
+        _check_text("reason", reason)
+        proposal = await self.check_proposal(wanted)
+        live = await self._live(session_id)
+        action = f"make the {proposal['kind']} '{wanted.name}', which begins template '{wanted.template}': {reason}"
+        return _ask_view(await live.asks.propose(action, proposal))
 
     async def interrupt(self, session_id: str) -> Json:
         """End the turn under way."""

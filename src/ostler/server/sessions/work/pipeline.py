@@ -53,6 +53,7 @@ class Pipeline:
         *,
         redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
+        confirm: Callable[[str, dict[str, Any]], Awaitable[None]],
         ended: Callable[[], object],
         delivers: Callable[[SessionCore], object] = lambda _: None,
         uploads: SnapshotUploads | None = None,
@@ -64,6 +65,7 @@ class Pipeline:
         self._runners = runners
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
+        self.confirm = confirm
         self._tell_end = ended
         self._delivers = delivers
         self._uploads = uploads

@@ -71,6 +71,7 @@ class McpEndpoint:
             sessions=self._services.sessions,
             catalogue=functools.partial(catalogue, self._services.runners),
             give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
+            check_proposal=functools.partial(self._services.proposals.checked, self._project),
             project=self._project,
             default_agent=lambda: self._services.default_agent,
         )
