@@ -1,12 +1,13 @@
 """What every store answers about triggers and deliveries."""
 
 import asyncio
+import time
 
 import msgspec
 from msgspec.structs import replace
 
 from ostler.server.store.protocol import Store
-from ostler.server.store.triggers import DELIVERY, DeliveryJob, DeliveryRow, TriggerRow
+from ostler.server.store.triggers import DELIVERY, Begins, DeliveryJob, DeliveryRow, TriggerRow
 from tests.store.conftest import Opener
 
 AT = "2026-01-01T00:00:00.000Z"
@@ -46,6 +47,23 @@ async def test_no_more_wait_than_may_and_old_ones_are_forgotten(store: Store) ->
     assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=50.0)).is_new
     assert [row.id for row in await store.triggers.waiting(_delivery("y", chain="k"))] == ["dlv_x", "dlv_y"]
     assert [row.id for row in await store.triggers.waiting(_delivery("x", chain="k"))] == ["dlv_x"]
+
+
+async def test_deliveries_of_a_trigger_with_a_rate_are_due_one_after_the_other(store: Store) -> None:
+    assert await store.triggers.add(_trigger("a"))
+    now, pause = time.time(), 3600.0
+    await store.triggers.settle(replace(_delivery("none"), state="started"))
+    names = ["one", "two", "three", "four"]
+    taken = [await store.triggers.take(_delivery(name, now), most=9, oldest=0.0, pause=pause) for name in names]
+    due = [msgspec.json.decode(each.row.body, type=Begins).begins - now for each in taken if each.row is not None]
+    assert [round(each, 2) for each in due] == [0, pause, 2 * pause, 3 * pause]
+    assert taken[3].row is not None
+    await store.triggers.settle(replace(taken[3].row, state="started"))
+    (later,) = [(await store.triggers.take(_delivery("five", now + 1), most=9, oldest=0.0, pause=pause)).row]
+    assert later is not None
+    assert round(msgspec.json.decode(later.body, type=Begins).begins - now, 2) == 4 * pause
+    (job,) = await store.jobs.take("me", [DELIVERY], 9, seconds=1.0)
+    assert msgspec.json.decode(job.body, type=DeliveryJob).delivery == "dlv_one", "the others are not due"
 
 
 async def test_triggers_are_of_one_project_and_go_with_their_deliveries(store: Store) -> None:

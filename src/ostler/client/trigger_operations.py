@@ -45,6 +45,7 @@ def create_trigger(
     session_policy: SessionPolicy = "new",
     session: str | None = None,
     allow_bots: bool = False,
+    per_minute: int = 0,
     paused: bool = False,
 ) -> Call[Trigger]:
     """Let events from outside begin tasks of a template, or prompts."""
@@ -57,6 +58,7 @@ def create_trigger(
         session_policy=session_policy,
         session=session,
         allow_bots=allow_bots,
+        per_minute=per_minute,
         paused=paused,
     )
     return post("/triggers", _trigger, body)
@@ -77,6 +79,7 @@ def edit_trigger(
     session_policy: SessionPolicy | None = None,
     session: str | None = None,
     allow_bots: bool | None = None,
+    per_minute: int | None = None,
     paused: bool | None = None,
 ) -> Call[Trigger]:
     """Change a trigger, pause it or let it go on; what is not given stays."""
@@ -88,6 +91,7 @@ def edit_trigger(
         session_policy=session_policy,
         session=session,
         allow_bots=allow_bots,
+        per_minute=per_minute,
         paused=paused,
     )
     return patch(f"/triggers/{segment(name)}", _trigger, body)

@@ -11,6 +11,7 @@ SignatureScheme = Literal["github", "gitea", "gitlab", "slack", "stripe", "stand
 SessionPolicy = Literal["new", "fixed", "mapped"]
 DeliveryState = Literal["waiting", "started", "filtered", "failed"]
 MOST_MAPPING = 10_000
+MOST_PER_MINUTE = 60_000
 
 TriggerName = Annotated[str, msgspec.Meta(extra_json_schema={"pattern": NAME})]
 _Liquid = Annotated[str, msgspec.Meta(extra_json_schema={"maxLength": MOST_MAPPING})]
@@ -41,6 +42,7 @@ class Mapping(Body, frozen=True, kw_only=True, omit_defaults=True):
 
 
 Pattern = dict[str, list[Any]]
+_PerMinute = Annotated[int, msgspec.Meta(ge=0, le=MOST_PER_MINUTE)]
 
 
 class NewTrigger(Body, frozen=True, kw_only=True, omit_defaults=True):
@@ -59,6 +61,8 @@ class NewTrigger(Body, frozen=True, kw_only=True, omit_defaults=True):
     """Of the policy `fixed`: the session, by id or key."""
     allow_bots: bool = False
     """Take events that bots and edits cause too; they often answer to what the agent did itself."""
+    per_minute: _PerMinute = 0
+    """Act on at most so many events in a minute, evenly; more wait in the order they came. 0 is no limit."""
     paused: bool = False
     """Store deliveries, and begin nothing with them."""
 
@@ -73,6 +77,8 @@ class EditTrigger(Body, frozen=True, kw_only=True, omit_defaults=True):
     session_policy: SessionPolicy | None = None
     session: str | None = None
     allow_bots: bool | None = None
+    per_minute: _PerMinute | None = None
+    """Holds for events that come from now on."""
     paused: bool | None = None
 
 
@@ -91,6 +97,7 @@ class Trigger(Answer, frozen=True, kw_only=True):
     session_policy: SessionPolicy = "new"
     session: str | None = None
     allow_bots: bool = False
+    per_minute: int = 0
     paused: bool = False
     path: str
     """Where senders post to, below the address of the server."""
@@ -114,6 +121,8 @@ class Delivery(Answer, frozen=True, kw_only=True):
     """The session that it began, or went to."""
     reason: str | None = None
     """Why it led to nothing, if so."""
+    begins_at: str | None = None
+    """When it is acted on, while the trigger's rate holds it back."""
     key: str | None = None
     duplicates: int = 0
     """How often the sender repeated it."""

@@ -3,6 +3,7 @@
 import json
 import os
 import signal
+import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -146,6 +147,7 @@ def test_a_token_that_the_server_made_is_shown_once_and_lets_senders_in(api: htt
     push(api)
     made = api.post("/triggers", json={"name": "plain", "template": "triage", "signature": {"scheme": "token"}}).json()
     assert "secret" not in api.get("/triggers/plain").json()
+    assert len(made["secret"]) == 43, "32 random bytes"
     door, headers = f"/triggers/{made['id']}/deliveries", {"authorization": f"Bearer {made['secret']}"}
     assert api.post(door, json={"text": "tea"}, headers=headers).status_code == 202
     assert api.post(door, json={"text": "tea"}, headers=headers).status_code == 200, "a repetition is known by its body"
@@ -217,6 +219,33 @@ def test_the_end_of_one_session_begins_another_one_and_never_itself_again(state_
 def _call_about(api: httpx.Client, webhook: str) -> str:
     (*_, found) = api.get(f"/webhooks/{webhook}/deliveries").json()["items"]
     return str(found["id"])
+
+
+@pytest.mark.lane("server")
+@pytest.mark.timeout(400)
+def test_a_storm_of_a_thousand_is_stored_at_once_and_begins_what_the_rate_allows(state_dir: Path) -> None:
+    thousand = [f"n{number}" for number in range(1000)]
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        push(api, prompt="mock: say Seen")
+        made = create(api, "storm", perMinute=6)
+        began = time.monotonic()
+        with ThreadPoolExecutor(8) as pool:
+            sent = list(pool.map(lambda name: send(api, made, {"name": name}, name), thousand))
+        print(f"1000 deliveries were taken in {time.monotonic() - began:.1f} s")
+        assert {answered.status_code for answered in sent} == {202}
+        first = [answered.json()["delivery"] for answered in sent]
+        os.kill(server.process.pid, signal.SIGKILL)
+        server.process.wait()
+    with running_server(state_dir) as server, httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api:
+        with ThreadPoolExecutor(8) as pool:
+            again = list(pool.map(lambda name: send(api, made, {"name": name}, name), thousand))
+        assert [answered.json()["delivery"] for answered in again] == first, "none of them was lost"
+        seconds = time.monotonic() - began
+        begun = api.get("/sessions", params={"perPage": 500}).json()["items"]
+        assert 1 <= len(begun) <= 1 + seconds / 10
+        waiting = deliveries(api, "storm")
+        assert {each["state"] for each in waiting} == {"waiting"}
+        assert all(each["beginsAt"] > each["receivedAt"] for each in waiting)
 
 
 @pytest.mark.lane("server")

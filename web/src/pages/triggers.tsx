@@ -8,6 +8,7 @@ import { Empty, Facts, Frame, State, useLoaded } from "../parts/automation";
 import { Code, CopyButton } from "../parts/code";
 import { Confirm, Dialog } from "../parts/dialog";
 import { Outcomes } from "../parts/outcomes";
+import { until } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 
 const POLICIES = { new: "a task for each event", mapped: "a session for each key", fixed: "one session" };
@@ -89,6 +90,7 @@ function One({ name }: { name: string }) {
         of={(sent.value ?? []).map((each) => ({
           ...each,
           at: each.receivedAt,
+          reason: each.reason ?? (each.beginsAt ? `begins ${until(each.beginsAt)}` : undefined),
           about: [
             each.key,
             each.isTest && "test",
@@ -132,6 +134,7 @@ function About({ trigger }: { trigger: Trigger }) {
           ),
           Signature: trigger.header ? `${trigger.scheme}, in ${trigger.header}` : trigger.scheme,
           Begins: POLICIES[trigger.sessionPolicy ?? "new"],
+          Rate: Boolean(trigger.perMinute) && `${trigger.perMinute} a minute`,
           Template: trigger.template && (
             <Link className="underline" href={`/templates/${trigger.template.split("@")[0]}`}>
               {trigger.template}

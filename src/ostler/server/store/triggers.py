@@ -46,6 +46,12 @@ class DeliveryJob(msgspec.Struct, frozen=True, kw_only=True):
     delivery: str
 
 
+class Begins(msgspec.Struct, frozen=True, kw_only=True):
+    """What the store reads in the body of a delivery."""
+
+    begins: float = 0.0
+
+
 class Taken(NamedTuple):
     """A delivery that is stored, now or before; none if too many wait."""
 
@@ -68,10 +74,11 @@ class Triggers(Protocol):
         """It is gone with its deliveries."""
         ...
 
-    def take(self, new: DeliveryRow, *, most: int, oldest: float) -> "asyncio.Future[Taken]":
+    def take(self, new: DeliveryRow, *, most: int, oldest: float, pause: float = 0.0) -> "asyncio.Future[Taken]":
         """Store a delivery, with a job for it if it waits, in one transaction; one of its name is counted instead.
 
-        Those from before `oldest` are forgotten; none is taken while `most` wait.
+        Those from before `oldest` are forgotten; none is taken while `most` wait. With a `pause` its job is due so long
+        after the one before, and its body says when, as `begins`.
         """
         ...
 

@@ -27,6 +27,8 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     """Its `id`, the time `at` that it came, and the trigger's `trigger`."""
     replay_of: str | None = None
     is_test: bool = False
+    begins: float = 0.0
+    """When it is acted on, in seconds since 1970, if its trigger has a rate; the store sets it."""
     line: tuple[str, ...] = ()
     """Of an event of our own: the triggers that led to it, the last one last."""
 

@@ -48,6 +48,7 @@ _SECRET = 32
 _RETRY_AFTER = 30
 _HELD_SECONDS = 30 * 24 * 3600.0
 _DAY = 24 * 3600
+_MINUTE = 60.0
 _LISTED = 100
 _MOST_HEADERS, _LONGEST_HEADER = 60, 500
 _UNSTORED = frozenset({"host", "content-length", "connection", "accept", "accept-encoding"})
@@ -223,7 +224,8 @@ class Triggers:
         event = replace(event, delivery={"id": new.id, "at": _time(now), "trigger": row.name})
         new = replace(new, body=without_shaped(msgspec.json.encode(event).decode()).encode())
         new = await asyncio.to_thread(_judged, body, _event(new.body), new)
-        taken, is_new = await self._rows.take(new, most=_MOST_WAITING, oldest=now - _HELD_SECONDS)
+        pause = _MINUTE / body.per_minute if body.per_minute else 0.0
+        taken, is_new = await self._rows.take(new, most=_MOST_WAITING, oldest=now - _HELD_SECONDS, pause=pause)
         if taken is None:
             raise TooManyDeliveries(most=_MOST_WAITING, retry_after=_RETRY_AFTER)
         return taken if is_new else replace(taken, duplicates=max(1, taken.duplicates))
@@ -291,6 +293,7 @@ def _delivery(row: DeliveryRow) -> Delivery:
         state=row.state,
         session=row.session,
         reason=row.reason,
+        begins_at=_time(event.begins) if event.begins > row.at and row.state == "waiting" else None,
         key=row.chain,
         duplicates=row.duplicates,
         replay_of=event.replay_of,

@@ -36,6 +36,7 @@ _OPTIONS = (
     click.option("--key", metavar="LIQUID", help="Which session an event goes to, with --sessions mapped."),
     click.option("--sessions", "session_policy", type=click.Choice(get_args(SessionPolicy)), help="Where events go."),
     click.option("--session", metavar="ID", help="The session, with --sessions fixed."),
+    click.option("--per-minute", type=click.IntRange(min=0), help="Act on so many at most, later on more; 0: on all."),
     click.option("--allow-bots/--no-bots", default=None, help="Take events that bots and edits cause too."),
 )
 
@@ -129,7 +130,7 @@ def deliveries(target: Target, name: str, as_json: bool) -> None:
     """List the last deliveries and what became of each."""
     with connect(target) as client:
         found = client.triggers.deliveries(name)
-    rows = [(each.id, each.received_at, each.state, each.session, each.reason) for each in found.items]
+    rows = [(each.id, each.received_at, each.state, each.session, _why(each)) for each in found.items]
     show(found, as_json, lambda: table(("DELIVERY", "CAME", "STATE", "SESSION", "WHY"), rows, "Nothing has come yet."))
 
 
@@ -217,10 +218,15 @@ def _about(found: Trigger) -> str:
             ("inputs", found.mapping.inputs),
             ("key", found.mapping.key),
             ("bots", "yes" if found.allow_bots else None),
+            ("per minute", found.per_minute or None),
             ("paused", "yes" if found.paused else None),
         ]
     )
 
 
+def _why(found: Delivery) -> str | None:
+    return found.reason or (f"begins at {found.begins_at}" if found.begins_at else None)
+
+
 def _delivered(found: Delivery) -> str:
-    return facts([("delivery", found.id), ("state", found.state), ("session", found.session), ("why", found.reason)])
+    return facts([("delivery", found.id), ("state", found.state), ("session", found.session), ("why", _why(found))])

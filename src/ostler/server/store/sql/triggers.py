@@ -9,7 +9,7 @@ import msgspec
 
 from ostler.server.store.sql.reading import Query, row_of, rows_of, values_of
 from ostler.server.store.sql.verbs import Reader, Writes
-from ostler.server.store.triggers import DELIVERY, DeliveryJob, DeliveryRow, Taken, TriggerRow
+from ostler.server.store.triggers import DELIVERY, Begins, DeliveryJob, DeliveryRow, Taken, TriggerRow
 
 _COLUMNS = "id, project, name, body, created_at"
 _SELECT = f"SELECT {_COLUMNS} FROM triggers"  # noqa: S608  fixed columns
@@ -36,9 +36,9 @@ class SqlTriggers:
         """Remove a row and its deliveries."""
         return self._writes(lambda: _remove(project, trigger))
 
-    def take(self, new: DeliveryRow, *, most: int, oldest: float) -> "asyncio.Future[Taken]":
+    def take(self, new: DeliveryRow, *, most: int, oldest: float, pause: float = 0.0) -> "asyncio.Future[Taken]":
         """Add a delivery."""
-        return self._writes(lambda: _take(new, most, oldest))
+        return self._writes(lambda: _take(new, most, oldest, pause))
 
     def settle(self, row: DeliveryRow) -> "asyncio.Future[None]":
         """Change a delivery."""
@@ -94,7 +94,7 @@ def _remove(project: str, trigger: str) -> Query[bool]:
     return bool(gone)
 
 
-def _take(new: DeliveryRow, most: int, oldest: float) -> Query[Taken]:
+def _take(new: DeliveryRow, most: int, oldest: float, pause: float) -> Query[Taken]:
     yield from rows_of("DELETE FROM deliveries WHERE trigger_id = ? AND at < ?", new.trigger_id, oldest)
     known = yield from _repeated(new)
     if known is not None:
@@ -102,6 +102,9 @@ def _take(new: DeliveryRow, most: int, oldest: float) -> Query[Taken]:
     full = "SELECT id FROM deliveries WHERE trigger_id = ? AND state = 'waiting' LIMIT 1 OFFSET ?"
     if (yield from values_of(full, new.trigger_id, most - 1)):
         return Taken(None, is_new=False)
+    due = 0.0
+    if pause and new.state == "waiting":
+        new, due = yield from _held_back(new, pause)
     marks = ", ".join("?" for _ in new.__struct_fields__)
     insert = f"INSERT INTO deliveries ({_DELIVERY}) VALUES ({marks}) ON CONFLICT DO NOTHING RETURNING id"  # noqa: S608  fixed columns
     if not (yield from values_of(insert, *msgspec.structs.astuple(new))):  # another server was faster
@@ -109,13 +112,30 @@ def _take(new: DeliveryRow, most: int, oldest: float) -> Query[Taken]:
     if new.state == "waiting":
         yield from rows_of(
             "INSERT INTO jobs (key, kind, body, due, since, tries, owner, until) "
-            "VALUES (?, ?, ?, 0, ?, 0, '', 0) ON CONFLICT DO NOTHING",
+            "VALUES (?, ?, ?, ?, ?, 0, '', 0) ON CONFLICT DO NOTHING",
             new.id,
             DELIVERY,
             msgspec.json.encode(DeliveryJob(delivery=new.id)),
+            due,
             new.at,
         )
     return Taken(new, is_new=True)
+
+
+def _held_back(new: DeliveryRow, pause: float) -> Query[tuple[DeliveryRow, float]]:
+    """A delivery that says when it is acted on, and when its job is due; each comes later than the one before."""
+    yield from rows_of("UPDATE triggers SET name = name WHERE id = ?", new.trigger_id)  # one server after the other
+    latest = (
+        "SELECT at, body FROM deliveries WHERE trigger_id = ? AND state IN ('waiting', 'started') "
+        "ORDER BY at DESC LIMIT 1"
+    )
+    row = yield from row_of(latest, new.trigger_id)
+    at = new.at if row is None else max(new.at, row[0] + 1e-5)
+    before = 0.0 if row is None else msgspec.json.decode(row[1], type=Begins).begins
+    begins = max(at, before + pause) if before else at
+    body = {**msgspec.json.decode(new.body, type=dict[str, msgspec.Raw]), "begins": begins}
+    held = msgspec.structs.replace(new, at=at, body=msgspec.json.encode(body))
+    return held, begins if begins > at else 0.0
 
 
 def _repeated(new: DeliveryRow) -> Query[DeliveryRow | None]:
