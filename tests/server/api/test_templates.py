@@ -165,3 +165,36 @@ def test_a_chat_names_a_revision_in_references(api: httpx.Client, references: di
     assert "colour" in sent
     data = {"messages": messages, "inputs": {"who": 1}}
     assert api.post("/messages", json={"references": references, "data": data}).status_code == 422
+
+
+def test_a_plain_call_names_a_revision_in_references(api: httpx.Client) -> None:
+    push(api, "plainly", tags=["stable"])
+    data = {"inputs": {"messages": [{"role": "user", "content": "mock: instructions"}], "who": "Ann"}}
+    versions = ({"version": "stable"}, {"revision": "stable"}, {"tag": "stable"}, {})
+    for version in versions:
+        body = {"references": {"template": {"slug": "plainly", **version}}, "data": data}
+        assert "Be kind to Ann." in api.post("/invoke", json=body).text
+    body = {"references": {"template": {"slug": "plainly", "version": "beta"}}, "data": data}
+    assert "revision_not_found" in api.post("/invoke", json=body).text
+
+
+def test_a_version_is_never_passed_over(api: httpx.Client) -> None:
+    first = push(api, "staying", tags=["stable"])["revision"]
+    second = api.post("/templates", json={"files": files("staying", **{"AGENTS.md": "New."})}).json()["revision"]
+    push(api, "leaving")
+    data = {"messages": [{"role": "user", "parts": [{"type": "text", "text": "mock: say Hi"}]}], "inputs": {"who": "A"}}
+
+    def status(session: str, references: dict[str, Any]) -> int:
+        body = {"session_id": session, "references": references, "data": data}
+        return api.post("/messages", json=body).status_code
+
+    assert status("stays", {"template": {"slug": "staying", "version": "stable"}}) == 200
+    for same in ("stable", "latest", first):
+        assert status("stays", {"template": {"slug": "staying", "version": same}}) == 200, "it goes on as it began"
+    assert status("stays", {"template": {"slug": "staying", "version": second}}) == 422
+    assert status("stays", {"template": "leaving"}) == 422
+    assert status("none", {"template": {"slug": "staying", "version": "stable", "tag": "latest"}}) == 400
+    assert status("none", {"template": {"slug": "staying", "version": ""}}) == 400
+    assert status("none", {"template": {"slug": "staying", "version": 0}}) == 400
+    assert status("none", {"template": "staying", "agent": {"slug": "leaving", "version": "latest"}}) == 422
+    assert api.get("/sessions/none").status_code == 404

@@ -41,9 +41,9 @@ class Asks:
         """Ask people whether something that goes beyond the session is to be made; no rule decides that."""
         self._session.refuse_if_over("proposals")
         await self._session.refuse_if_full()
-        asked = drafts.proposed(new_id("prp"), action, {PROPOSAL: proposal})
-        await self._session.log.append(deed(asked))
-        return await self._known(asked.data.permission_id)
+        ask_id = new_id("prp")
+        await self._session.log.append(deed(drafts.proposed(ask_id, action, {PROPOSAL: proposal})))
+        return await self._known(ask_id)
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """Decide a permission."""

@@ -11,7 +11,7 @@ from collections.abc import AsyncIterator, Awaitable, Callable, Iterable
 import msgspec
 
 from ostler.base.context import Context, differing, wrapped
-from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound
+from ostler.base.errors import AskNotFound, AskResolved, InvalidRequest, OstlerError, SessionNotFound, Unprocessable
 from ostler.server.dialects.ai_sdk.bodies import AgentChoice, StoredMessage, UiMessage, text_of
 from ostler.server.dialects.ai_sdk.chunks import DONE, encoded
 from ostler.server.dialects.ai_sdk.history import LoggedExchanges, Verdict, compared, departs, exchanges_of
@@ -40,6 +40,7 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange, settings_now
 from ostler.server.store.records import SessionRecord, SessionSpec
+from ostler.server.templates.applying import LABEL as TEMPLATE
 from ostler.server.templates.applying import chat_of
 from ostler.wire.events import PermissionRequested, decode_event
 from ostler.wire.parts import InputPart, TextInput
@@ -97,6 +98,7 @@ class Chat:
         if record is None:
             return await self._begin(request, newest, key=request.key)
         await self._check_agent(record, request.agent)
+        _check_template(record, request.template)
         check_folder(request.agent, record.key, record.cwd)
         return await self._go_on(record, request, newest, has_approvals=version != SAFE.version)
 
@@ -299,6 +301,17 @@ class Chat:
             remaining = [decode_event(event.body) for event in page if event.number not in past]
             await asyncio.to_thread(conversation.add, remaining)  # reads images
             yield
+
+
+def _check_template(record: SessionRecord, reference: str | None) -> None:
+    """A conversation stays with its revision; a name or a tag stands for the one that it began with."""
+    name, _, version = (reference or "").partition("@")
+    began = record.labels.get(TEMPLATE, "")
+    is_other = began.partition("@")[0] != name or (version.startswith("sha256:") and began != reference)
+    if reference is not None and is_other:
+        what = f"with template {began}" if began else "without a template"
+        reason = f"references name {reference[:200]}, but this conversation began {what}. Begin a new one for another."
+        raise Unprocessable(reason=reason, errors={"references": ["a conversation stays with what it began with"]})
 
 
 def _prompt(newest: UserMessage, before: list[InputPart]) -> SendMessage:

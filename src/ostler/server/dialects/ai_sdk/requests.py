@@ -128,7 +128,7 @@ def _referenced(agent: AgentChoice, references: dict[str, Any] | None) -> AgentC
 
 def _template_of(references: dict[str, Any] | None) -> str | None:
     """The template that a reference names: as such, or as an agent with a version."""
-    chosen = None
+    chosen: str | None = None
     for name, target in (references or {}).items():
         if name not in {"agent", "template"} or _named(target) is None:
             reason = (
@@ -140,6 +140,9 @@ def _template_of(references: dict[str, Any] | None) -> str | None:
             raise Unprocessable(reason=f"{field} {reason}.", errors={field: [reason]})
         version = _version_of(target)
         if name == "template" or version is not None:
+            if chosen is not None:
+                field, reason = f"references.{name}", "names a second template; give one"
+                raise Unprocessable(reason=f"{field} {reason}.", errors={field: [reason]})
             chosen = _named(target) if version is None else f"{_named(target)}@{version}"
     return chosen
 
@@ -153,9 +156,11 @@ _VERSIONS = ("version", "revision", "tag")
 
 
 def _version_of(target: Any) -> str | None:
-    given = [target[name] for name in _VERSIONS if target.get(name)] if isinstance(target, dict) else []
-    if given and not isinstance(given[0], str):
+    given = [target[name] for name in _VERSIONS if target.get(name) is not None] if isinstance(target, dict) else []
+    if any(not isinstance(each, str) or not each for each in given):
         raise _invalid("references", "must name a version by a text")
+    if len(set(given)) > 1:
+        raise _invalid("references", f"must name one version, not {' and '.join(map(repr, given))}")
     return given[0] if given else None
 
 
