@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -9,10 +10,12 @@ import httpx
 import pytest
 
 from tests.server.api.test_keys import TOKEN, Team, client_of, new_key
-from tests.support.http_helpers import assert_problem
+from tests.support.forking import ran
+from tests.support.http_helpers import assert_problem, metrics
 from tests.support.ordering import task
+from tests.support.patience import stretched, wait_until
 from tests.support.places import make_repository
-from tests.support.serving import running_server
+from tests.support.serving import clean_env, running_server
 from tests.support.talk import Talk
 
 ROOMY = {"liveSessions": 1000}
@@ -90,6 +93,27 @@ def test_a_task_of_a_full_project_waits_its_turn(team: Team, api: httpx.Client, 
     assert (own_usage(api)["liveSessions"], own_usage(api)["queuedTasks"]) == (1, 1)
     assert api.delete(f"/sessions/{first}").status_code == 204
     completed(api, waits["id"])
+
+
+def test_who_waits_for_a_task_is_told_which_limit_keeps_it(team: Team, api: httpx.Client, tmp_path: Path) -> None:
+    limit(team, api, liveSessions=1)
+    first = api.post("/sessions", json={"agent": "mock"}).json()["id"]
+    key = api.headers["authorization"].removeprefix("ApiKey ")
+    env = clean_env(tmp_path / "home", {"OSTLER_ENDPOINT": team.server.url, "OSTLER_TOKEN": key})
+    words = ["task", "mock: say hello", "--agent", "mock", "--title", "Waits", "--wait"]
+    with ThreadPoolExecutor(1) as pool:
+        waiting = pool.submit(ran, words, env=env, cwd=tmp_path, seconds=stretched(60))
+        try:
+            wait_until(lambda: len(api.get("/sessions").json()["items"]) == 2, "the task is there")
+            (found,) = [each for each in api.get("/sessions").json()["items"] if each["id"] != first]
+            reason = api.get(f"/sessions/{found['id']}").json()["placement"]["reason"]
+            wait_until(lambda: metrics(team.token)["ostler_open_streams"] == 1, "the command follows the task")
+        finally:
+            assert api.delete(f"/sessions/{first}").status_code == 204
+        done = waiting.result()
+    assert reason.startswith("waiting until a session ends: the project '"), reason
+    assert reason.endswith("has 1 live sessions, and its limit is 1"), reason
+    assert (done.returncode, reason in done.stderr) == (0, True), done.stderr
 
 
 def test_tokens_and_cost_of_a_day_are_counted_and_limited(team: Team, api: httpx.Client) -> None:

@@ -110,6 +110,9 @@ def _repo(client: Client, given: dict[str, Any]) -> Repo:
 
 def _followed(client: Client, made: TaskCreated) -> int:
     """Show what happens until the session is over; 0 if the task was completed."""
+    placement = client.sessions.get(made.id).placement
+    if placement.state == "queued" and placement.reason is not None:
+        _tell(placement.reason)
     for event in client.events.stream(made.id):
         match event:
             case Log() | ErrorRaised():

@@ -175,6 +175,18 @@ class Quotas:
                 }
         return Rooms(holders, left)
 
+    async def held_back(self, project: str) -> str | None:
+        """Which limit keeps waiting sessions of a project from a runner, in words; None if none does."""
+        tenant = self._directory.tenant_of(project)
+        rows = self._rows(tenant, project, None, ("live_sessions",))
+        has = await self._under_way(tenant) if rows else None
+        for row in rows:
+            used = int(has[row.scope, row.id]["live_sessions"]) if has is not None else 0
+            if row.live_sessions is not None and used >= row.live_sessions:
+                limit = f"{row.scope} '{row.id}' has {used} live sessions, and its limit is {row.live_sessions}"
+                return f"waiting until a session ends: the {limit}"
+        return None
+
     async def usage(self, scope: Scope) -> UsageList:
         """What the tenant, project and actor of a scope have and have used; of the tenant only who may use all of it
         is told."""

@@ -103,7 +103,10 @@ async def create_session(
 async def get_session(session: str, services: Services, project: str) -> Session:
     """One session, by id or key."""
     record = await services.sessions.registry.find(project, session)
-    return stored_view(services, record)
+    view = stored_view(services, record)
+    if view.placement.state == "queued" and (limit := await services.quotas.held_back(project)) is not None:
+        return msgspec.structs.replace(view, placement=Placement(state="queued", reason=limit))
+    return view
 
 
 def stored_view(services: Services, record: SessionRecord) -> Session:
