@@ -13,6 +13,8 @@ from typing import Any
 import httpx
 import pytest
 
+from ostler.server.store.webhooks import CallRow
+from ostler.server.webhooks.calling import PAUSES, Outcome, settled
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.receiving import SECRET, Receiver, receiving
@@ -97,6 +99,39 @@ def test_a_failing_call_holds_back_its_session_and_no_other_one(api: httpx.Clien
         assert [name for name, body in receiver.heard if body == receiver.heard[0][1]] == [held["id"]] * 2
         assert receiver.texts(first) == sorted(receiver.texts(first))
         api.delete(f"/webhooks/{webhook}")
+
+
+def test_without_an_order_a_failing_call_holds_back_none(api: httpx.Client) -> None:
+    with receiving(503, 200) as receiver:
+        webhook = create(api, receiver, "turn.ended", ordered=False)
+        session = new_session(api)
+        said(api, session, "One.")
+        wait_until(lambda: [each.get("reason") for each in calls(api, webhook)] == ["it answered 503"], "it failed")
+        said(api, session, "Two.")
+        wait_until(lambda: len(receiver.texts(session)) == 2, "the second is told while the first waits")
+        wait_until(lambda: [each["state"] for each in calls(api, webhook)] == ["delivered", "waiting"], "it is noted")
+        api.delete(f"/webhooks/{webhook}")
+
+
+@pytest.mark.parametrize(
+    ("tries", "pause"), [(1, 5), (2, 60), (3, 300), (4, 1800), (5, 7200), (6, 18000), (7, 28800), (8, 28800), (9, None)]
+)
+def test_a_call_is_tried_for_a_day_with_longer_and_longer_pauses(tries: int, pause: int | None) -> None:
+    call = CallRow(
+        id="msg_1", webhook_id="whk_1", number=1, chain=None, session=None, type="a.b", at=0.0, body=b"{}", tries=tries
+    )
+    for spread, share in ((0.0, 1.0), (0.999, 1.0999)):
+        after = settled(call, Outcome(status=503, reason="it answered 503"), 1000.0, lambda spread=spread: spread)
+        due = after.due - 1000.0 if after.state == "waiting" else None
+        assert due == (None if pause is None else pytest.approx(pause * share))
+    for wish, longest in ((90_000.0, 90_000.0), (1.0, pause)):
+        after = settled(call, Outcome(status=429, reason="it answered 429", retry_after=wish), 0.0, lambda: 0.0)
+        assert after.state == ("failed" if pause is None else "waiting")
+        assert pause is None or after.due == longest
+    for outcome in (Outcome(status=410, reason="it answered 410"), Outcome(reason="gone", is_void=True)):
+        assert settled(call, outcome, 0.0, lambda: 0.0).state == "failed"
+    assert settled(call, Outcome(status=200), 0.0, lambda: 0.0).state == "delivered"
+    assert 23 <= sum(PAUSES) / 3600 <= 26
 
 
 def test_an_address_that_is_gone_is_left_alone_until_somebody_lets_it_go_on(api: httpx.Client) -> None:
