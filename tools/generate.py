@@ -11,7 +11,7 @@ from ostler.server.api.app import build_openapi
 from tools.reference.agents import matrix_page
 from tools.reference.cli import cli_page
 from tools.reference.http_api import http_page
-from tools.reference.status import requirements, status_page
+from tools.reference.status import open_page, requirements, status_page
 from tools.reference.tables import errors_page, settings_page
 from tools.reference.typescript import operations_table
 from tools.reference.wire import events_page, wire_schema
@@ -22,7 +22,7 @@ ROOT = Path(__file__).resolve().parent.parent
 
 def outputs() -> dict[str, str]:
     """Every generated file by its path from the root; the same code always gives the same text."""
-    openapi = build_openapi()
+    openapi, rows = build_openapi(), requirements(ROOT / "tests" / "requirements.toml")
     return {
         "schema/wire.json": _json(wire_schema()),
         "schema/openapi.json": _json(openapi),
@@ -32,7 +32,8 @@ def outputs() -> dict[str, str]:
         "docs/reference/settings.md": settings_page(),
         "docs/reference/http-api.md": http_page(openapi),
         "docs/reference/cli.md": cli_page(root),
-        "docs/reference/status.md": status_page(requirements(ROOT / "tests" / "requirements.toml")),
+        "docs/reference/status.md": status_page(rows),
+        "docs/reference/open-issues.md": open_page(rows),
         "src/ostler/client/sync.py": sync_client(ROOT / "src/ostler/client/aio.py"),
         "sdk/typescript/src/operations.ts": operations_table(openapi),
     }

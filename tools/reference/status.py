@@ -1,4 +1,4 @@
-"""The page about the requirements: what holds, what is missing, and which tests show it."""
+"""The pages about the requirements: what holds, which tests show it, and what is open."""
 
 from collections import Counter
 from pathlib import Path
@@ -21,10 +21,18 @@ SPECIFICATIONS = {
 
 _INTRODUCTION = """
 What Ostler was built to do, as {all} requirements of five specifications, and how far each of them is. A row that is
-*true* is shown by a test; one that is *partly* so, or *missing*, says what is missing: these rows are the open issues.
+*true* is shown by a test; one that is *partly* so, or *missing*, says what is missing: these rows are the
+[open issues](open-issues.md).
 
 The rows stand in [tests/requirements.toml](../../tests/requirements.toml). Tests hold them: what is named there exists,
 and nothing is true without a test.
+"""
+
+
+_OPEN = """
+What is not as the requirements want it: {missing} of {all} are missing, and {partly} hold in part. The
+[status](status.md) has all of them, with the tests that show what holds. What one agent cannot do is on its
+[page](../agents/matrix.md).
 """
 
 
@@ -49,6 +57,19 @@ def status_page(rows: dict[str, Requirement]) -> str:
     parts = {name: {id_: row for id_, row in rows.items() if id_.startswith(f"{name}-")} for name in SPECIFICATIONS}
     sections = [text for name, part in parts.items() for text in (f"## {_heading(name)}", _table(part))]
     return page("Status", _INTRODUCTION.format(all=len(rows)), _counts(parts), *sections)
+
+
+def open_page(rows: dict[str, Requirement]) -> str:
+    """What is missing, and what holds in part."""
+    found = {state: {id_: row for id_, row in rows.items() if row.state == state} for state in ("missing", "partly")}
+    counts = {state: len(part) for state, part in found.items()}
+    columns = ("id", "requirement", "what is missing")
+    tables = {
+        state: table(columns, [(id_, row.title, row.why) for id_, row in part.items()]) for state, part in found.items()
+    }
+    words = {"missing": "## Missing", "partly": "## In part"}
+    sections = [text for state, rows_ in tables.items() if counts[state] for text in (words[state], rows_)]
+    return page("Open issues", _OPEN.format(all=len(rows), **counts), *sections)
 
 
 def _heading(name: str) -> str:
