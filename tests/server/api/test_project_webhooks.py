@@ -120,8 +120,8 @@ def test_a_call_is_tried_for_a_day_with_longer_and_longer_pauses(tries: int, pau
     call = CallRow(
         id="msg_1", webhook_id="whk_1", number=1, chain=None, session=None, type="a.b", at=0.0, body=b"{}", tries=tries
     )
-    for spread, share in ((0.0, 1.0), (0.999, 1.0999)):
-        after = settled(call, Outcome(status=503, reason="it answered 503"), 1000.0, lambda spread=spread: spread)
+    for spread, share in (([0.0], 1.0), ([0.999], 1.0999)):
+        after = settled(call, Outcome(status=503, reason="it answered 503"), 1000.0, spread.pop)
         due = after.due - 1000.0 if after.state == "waiting" else None
         assert due == (None if pause is None else pytest.approx(pause * share))
     for wish, longest in ((90_000.0, 90_000.0), (1.0, pause)):

@@ -170,9 +170,8 @@ def test_a_chat_names_a_revision_in_references(api: httpx.Client, references: di
 def test_a_plain_call_names_a_revision_in_references(api: httpx.Client) -> None:
     push(api, "plainly", tags=["stable"])
     data = {"inputs": {"messages": [{"role": "user", "content": "mock: instructions"}], "who": "Ann"}}
-    versions = ({"version": "stable"}, {"revision": "stable"}, {"tag": "stable"}, {})
-    for version in versions:
-        body = {"references": {"template": {"slug": "plainly", **version}}, "data": data}
+    for version in ("version", "revision", "tag"):
+        body: dict[str, Any] = {"references": {"template": {"slug": "plainly", version: "stable"}}, "data": data}
         assert "Be kind to Ann." in api.post("/invoke", json=body).text
     body = {"references": {"template": {"slug": "plainly", "version": "beta"}}, "data": data}
     assert "revision_not_found" in api.post("/invoke", json=body).text
