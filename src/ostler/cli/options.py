@@ -4,14 +4,14 @@ import sys
 import tomllib
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any, NamedTuple, TypedDict, TypeVar, cast
+from typing import Any, NamedTuple, TypedDict, TypeVar, cast, get_args
 
 import click
 import msgspec
 
 from ostler.cli.api import pairs
 from ostler.client import Client
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, PermissionRule, RulePermission
 from ostler.wire.sessions import TurnLimits
 from ostler.wire.templates import LATEST, TemplateVariable, placed
 from ostler.wire.workspaces import Repo
@@ -27,6 +27,17 @@ _INSTRUCTIONS = (
         help="The same, from a file.",
     ),
 )
+
+
+def _rules(_ctx: click.Context, option: click.Parameter, values: tuple[str, ...]) -> tuple[PermissionRule, ...]:
+    parts = [value.rpartition("=") for value in values]
+    wrong = [value for value, (name, _, word) in zip(values, parts, strict=True) if not name or word not in _RULES]
+    if wrong:
+        raise click.BadParameter(f"'{wrong[0]}' is not TOOL={'|'.join(_RULES)}.", param=option)
+    return tuple(PermissionRule(pattern=name, permission=cast(RulePermission, word)) for name, _, word in parts)
+
+
+_RULES = get_args(RulePermission)
 _OPTIONS = (
     click.option("--key", help="Your own name for the session; an existing one is continued."),
     click.option("--title", help="What people call the session."),
@@ -50,6 +61,14 @@ _OPTIONS = (
         default="default",
         show_default=True,
         help="What the agent may do without asking.",
+    ),
+    click.option(
+        "--rule",
+        "permission_rules",
+        multiple=True,
+        callback=_rules,
+        metavar="TOOL=PERMISSION",
+        help="What is decided of a tool without asking: allow, ask or deny.",
     ),
     click.option("--env", multiple=True, callback=pairs, metavar="NAME=VALUE", help="Variable for the agent."),
     click.option("--cwd", metavar="FOLDER", help="Folder to work in; a new empty one by default."),
@@ -137,6 +156,7 @@ class Arguments(TypedDict):
     temperature: float | None
     tools: tuple[str, ...] | None
     permission_mode: PermissionMode
+    permission_rules: tuple[PermissionRule, ...]
     env: dict[str, str]
     cwd: str | None
     labels: dict[str, str]

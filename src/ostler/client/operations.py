@@ -22,7 +22,7 @@ from ostler.wire.agents import (
     RestartSession,
     StartLogin,
 )
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, PermissionRule
 from ostler.wire.parts import InputPart
 from ostler.wire.providers import ClientTool, CodeTool, McpServer
 from ostler.wire.reads import MarkRead, ReadMark, ReadMarks
@@ -220,6 +220,7 @@ def create_session(
     client_tools: Sequence[ClientTool] = (),
     code_tools: Sequence[CodeTool] = (),
     permission_mode: PermissionMode = "default",
+    permission_rules: Sequence[PermissionRule] = (),
     env: Mapping[str, str] | None = None,
     cwd: str | None = None,
     labels: Mapping[str, str] | None = None,
@@ -247,6 +248,7 @@ def create_session(
         client_tools=tuple(client_tools),
         code_tools=tuple(code_tools),
         permission_mode=permission_mode,
+        permission_rules=tuple(permission_rules),
         env=dict(env or {}),
         cwd=cwd,
         labels=dict(labels or {}),
@@ -271,6 +273,7 @@ def update_session(
     variant: str | None = None,
     mode: str | None = None,
     permission_mode: PermissionMode | None = None,
+    permission_rules: Sequence[PermissionRule] | None = None,
     title: str | None = None,
     labels: Mapping[str, str] | None = None,
     pinned: bool | None = None,
@@ -283,6 +286,7 @@ def update_session(
         variant=variant,
         mode=mode,
         permission_mode=permission_mode,
+        permission_rules=None if permission_rules is None else tuple(permission_rules),
         title=title,
         labels=None if labels is None else dict(labels),
         pinned=pinned,

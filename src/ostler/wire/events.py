@@ -1,6 +1,6 @@
 """The universal event schema: every event type, its data, and the table of all of them."""
 
-from typing import Any, Literal, get_args
+from typing import Annotated, Any, Literal, get_args
 
 import msgspec
 
@@ -16,7 +16,7 @@ from ostler.wire.fleets import (
 )
 from ostler.wire.items import Item, PlanUpdatedData, QueueUpdatedData, StderrOutput
 from ostler.wire.parts import ContentPart
-from ostler.wire.struct import Wire
+from ostler.wire.struct import Body, Wire
 from ostler.wire.workspace_events import (
     ArtifactCreatedData,
     CommentUpdatedData,
@@ -51,6 +51,7 @@ TurnOutcome = Literal["completed", "interrupted", "failed"]
 PermissionStatus = Literal["requested", "accept", "accept_for_session", "reject"]
 QuestionStatus = Literal["requested", "answered", "rejected"]
 PermissionMode = Literal["default", "plan", "bypass"]
+RulePermission = Literal["allow", "ask", "deny"]
 
 
 class SessionStartedData(Wire, frozen=True, kw_only=True):
@@ -134,6 +135,17 @@ class ItemCompletedData(Wire, frozen=True, kw_only=True):
     """An item is final; its content replaces all deltas."""
 
     item: Item
+
+
+class PermissionRule(Body, frozen=True, kw_only=True):
+    """What becomes of what an agent asks about a tool, without anybody being asked."""
+
+    pattern: Annotated[str, msgspec.Meta(min_length=1, max_length=200)]
+    """The name of the tool as the agent gives it, with `*` for anything, such as `mcp__notes__*`."""
+    permission: RulePermission
+
+
+PermissionRules = Annotated[tuple[PermissionRule, ...], msgspec.Meta(max_length=100)]
 
 
 class PermissionData(Wire, frozen=True, kw_only=True):

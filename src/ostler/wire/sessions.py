@@ -4,7 +4,15 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 import msgspec
 
-from ostler.wire.events import PermissionData, PermissionMode, QuestionData, SessionStatus, TurnOutcome
+from ostler.wire.events import (
+    PermissionData,
+    PermissionMode,
+    PermissionRule,
+    PermissionRules,
+    QuestionData,
+    SessionStatus,
+    TurnOutcome,
+)
 from ostler.wire.items import Item
 from ostler.wire.parts import InputPart, PromptPart
 from ostler.wire.providers import ClientTool, CodeTool, McpServers
@@ -81,6 +89,8 @@ class CreateSession(Body, frozen=True, kw_only=True, omit_defaults=True):
     code_tools: tuple[CodeTool, ...] = ()
     """Tools that are programs, run in a sandbox; for an agent that takes them (`codeTools` in the catalogue)."""
     permission_mode: PermissionMode = "default"
+    permission_rules: PermissionRules = ()
+    """What is decided without anybody being asked; of the rules that fit, the strictest holds. Not with `bypass`."""
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""
     cwd: AbsolutePath | None = None
@@ -109,6 +119,7 @@ class UpdateSession(Body, frozen=True, kw_only=True):
     variant: Choice | None = None
     mode: Choice | None = None
     permission_mode: PermissionMode | None = None
+    permission_rules: PermissionRules | None = None
     title: str | None = None
     labels: Labels | None = None
     pinned: bool | None = None
@@ -182,6 +193,7 @@ class Session(Answer, frozen=True, kw_only=True):
     turn_count: int
     queue_length: int
     open_asks: int
+    permission_rules: tuple[PermissionRule, ...] = ()
     runtime: TaskRuntimeView
     vcs: TaskVcs
     links: dict[str, str]

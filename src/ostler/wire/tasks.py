@@ -4,7 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
-from ostler.wire.events import PermissionMode, SessionStatus
+from ostler.wire.events import PermissionMode, PermissionRules, SessionStatus
 from ostler.wire.providers import CodeTool, McpServers, ProviderType
 from ostler.wire.struct import Answer, Body
 from ostler.wire.texts import Branch, Choice, Labels, Line, Paragraphs, Prompt, Variables, WebAddress, WebhookSecret
@@ -41,6 +41,8 @@ class TaskSettings(Body, frozen=True, kw_only=True, omit_defaults=True):
     """What the agent is told in every turn, added to its own system prompt; at most 64 KiB. Absent for the server's
     setting, empty for none."""
     permission_mode: PermissionMode = "default"
+    permission_rules: PermissionRules = ()
+    """What is decided without anybody being asked; of the rules that fit, the strictest holds. Not with `bypass`."""
     provider: TaskProvider | None = None
     env: Variables = msgspec.field(default_factory=dict)
     """Variables for the agent's process; values are never shown again."""

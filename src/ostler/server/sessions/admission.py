@@ -12,6 +12,7 @@ from ostler.base.addresses import AddressRules, Unresolved
 from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
+from ostler.wire.events import PermissionMode, PermissionRule
 from ostler.wire.providers import (
     LARGEST_CODE_TOOL,
     TOOL_NAME,
@@ -163,6 +164,13 @@ def check_servers(servers: Mapping[str, McpServer] | None, field: str = "mcpServ
             _refuse_name(field, name)
         if isinstance(server, StdioMcpServer):
             check_variables(f"{field}.{name}.env", server.env)
+
+
+def check_rules(mode: PermissionMode, rules: Sequence[PermissionRule]) -> None:
+    """Raise for rules that could not hold: in this mode agents ask nobody."""
+    if mode == "bypass" and rules:
+        reason = "decide what an agent asks, and with permissionMode bypass it asks nothing"
+        raise Unprocessable(reason=f"permissionRules {reason}.", errors={"permissionRules": [reason]})
 
 
 def check_client_tools(tools: Sequence[ClientTool]) -> None:

@@ -15,6 +15,7 @@ from ostler.server.sessions.admission import (
     check_credential,
     check_labels,
     check_ranges,
+    check_rules,
     check_servers,
 )
 from ostler.server.sessions.secrets import keep_secret
@@ -56,6 +57,7 @@ def new_session(
     check_servers(wanted.mcp_servers)
     check_client_tools(wanted.client_tools)
     check_code_tools(wanted.code_tools, wanted.client_tools)
+    check_rules(wanted.permission_mode, wanted.permission_rules)
     check_labels(wanted.labels)
     check_credential("repo.credential", wanted.repo.credential if wanted.repo is not None else None)
     if wanted.instructions is None:
@@ -104,6 +106,7 @@ def _spec_of(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | 
         cwd=_cwd(wanted),
         env=wanted.env,
         permission_mode=wanted.permission_mode,
+        permission_rules=wanted.permission_rules,
         model=wanted.model,
         variant=wanted.variant,
         mode=wanted.mode,

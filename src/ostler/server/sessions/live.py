@@ -93,7 +93,9 @@ class LiveSession:
             events = session.log.redaction.grown(events)
         await _keep_pictures(session, events)
         limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
-        written, answers = vet([*events, *limited], session.state, session.permission_mode)
+        written, answers = vet(
+            [*events, *limited], session.state, session.permission_mode, session.record.spec.permission_rules
+        )
         if not written or session.log.is_deleted or session.state.ended:
             return
         session.name_interrupter(written)

@@ -2,16 +2,25 @@
 
 import re
 from collections.abc import Sequence
+from fnmatch import fnmatchcase
 
 import msgspec
 
 from ostler.server.sessions import drafts
 from ostler.server.sessions.log.state import SessionState, rule_of
-from ostler.wire.events import PermissionData, PermissionMode, PermissionStatus, QuestionData
+from ostler.wire.events import (
+    PermissionData,
+    PermissionMode,
+    PermissionRule,
+    PermissionStatus,
+    QuestionData,
+    RulePermission,
+)
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 
 PROPOSAL = "proposal"
 """In the metadata of an ask of the server's own: what is made if a person says yes. Agents cannot write it."""
+STRICTNESS: tuple[RulePermission, ...] = ("deny", "ask", "allow")
 PLANNING = (
     "The session's permission mode is plan: only reading is allowed. Propose this in your plan. It can be done when "
     "the plan is approved or the session gets another permission mode."
@@ -45,7 +54,9 @@ class Verdict(msgspec.Struct, frozen=True):
     message: str | None = None
 
 
-def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> tuple[list[Draft], list[Answer]]:
+def vet(
+    events: Sequence[Draft], state: SessionState, mode: PermissionMode, rules: Sequence[PermissionRule] = ()
+) -> tuple[list[Draft], list[Answer]]:
     """What to write for these events, and which answers to give the agent at once."""
     if not any(draft.type in _ASKS for draft in events):
         return list(events), []
@@ -59,7 +70,7 @@ def vet(events: Sequence[Draft], state: SessionState, mode: PermissionMode) -> t
         elif draft.type.endswith(".resolved") and ask_id not in open_asks:
             continue  # somebody answered it while the agent gave it up
         written.append(draft)
-        if isinstance(draft.data, PermissionData) and (verdict := _verdict(draft, state, mode)) is not None:
+        if isinstance(draft.data, PermissionData) and (verdict := _verdict(draft, state, mode, rules)) is not None:
             written.append(drafts.permission_resolved(draft.data, verdict.status, verdict.message, "policy"))
             answers.append(_answer(draft.data, verdict))
     return written, answers
@@ -86,15 +97,31 @@ def _ask_id(draft: Draft) -> str | None:
             return None
 
 
-def _verdict(draft: Draft, state: SessionState, mode: PermissionMode) -> Verdict | None:
+def _verdict(
+    draft: Draft, state: SessionState, mode: PermissionMode, rules: Sequence[PermissionRule]
+) -> Verdict | None:
     """None if a human decides."""
     if not isinstance(draft.data, PermissionData) or draft.type != "permission.requested":
         return None
-    if mode == "bypass":
-        return Verdict("accept")  # no rule: it ends when the session gets other permissions
     if mode == "plan" and not _only_reads(draft.data):
         return Verdict("reject", PLANNING)
-    return Verdict("accept_for_session") if rule_of(draft.data) in state.always_allowed else None
+    ruled = _ruled(draft.data, rules) or ("allow" if mode == "bypass" else None)
+    match ruled:
+        case "deny":
+            return Verdict("reject", f"A rule of the session forbids {draft.data.tool or draft.data.action}.")
+        case "allow":
+            return Verdict("accept")  # not for the session: it ends when the session gets other permissions
+        case "ask":
+            return None
+        case None:
+            return Verdict("accept_for_session") if rule_of(draft.data) in state.always_allowed else None
+
+
+def _ruled(asked: PermissionData, rules: Sequence[PermissionRule]) -> RulePermission | None:
+    """The strictest of the rules that fit, whatever their order; one without a tool is known by what it is to do."""
+    name = asked.tool or asked.action
+    found = {rule.permission for rule in rules if fnmatchcase(name, rule.pattern)}
+    return next((each for each in STRICTNESS if each in found), None)
 
 
 def _only_reads(asked: PermissionData) -> bool:

@@ -12,7 +12,7 @@ from ostler.base.ids import follow
 from ostler.server.quotas.service import Quotas
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions import drafts
-from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_servers
+from ostler.server.sessions.admission import Admission, check_choices, check_labels, check_rules, check_servers
 from ostler.server.sessions.attachments import Attachments, missing_files, named_files, prompt_parts
 from ostler.server.sessions.creation import agent_spec
 from ostler.server.sessions.live import Leases, LiveSession
@@ -81,6 +81,7 @@ class Sessions:
             mode=wanted.mode,
             permission_mode=wanted.permission_mode,
             mcp_servers=wanted.mcp_servers,
+            permission_rules=wanted.permission_rules,
         )
         if change != SessionChange():
             await self.configure(live, change)
@@ -124,6 +125,8 @@ class Sessions:
         if not changed:
             return
         check_choices(wanted, names)
+        mode = changed.get("permission_mode", session.permission_mode)
+        check_rules(mode, changed.get("permission_rules", session.record.spec.permission_rules))
         check_servers(wanted.mcp_servers, names.get("mcp_servers", "mcp_servers"))
         spec = msgspec.structs.replace(session.record.spec, **changed)
         await self._runners.runner(session.record.runner).validate(agent_spec(session.id, session.record.agent, spec))

@@ -6,7 +6,7 @@ import msgspec
 
 from ostler.server.sessions.log.state import SessionState
 from ostler.server.store.records import SessionRecord, SessionSpec
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, PermissionRule
 from ostler.wire.providers import McpServer, Provider
 
 
@@ -17,6 +17,8 @@ class SessionChange(msgspec.Struct, frozen=True, kw_only=True):
     variant: str | None = None
     mode: str | None = None
     permission_mode: PermissionMode | None = None
+    permission_rules: tuple[PermissionRule, ...] | None = None
+    tools: tuple[str, ...] | None = None
     provider: Provider | None = None
     mcp_servers: dict[str, McpServer] | None = None
 

@@ -6,7 +6,7 @@ import msgspec
 
 from ostler.server.store.outline import Mark
 from ostler.wire.delivery import DeliveryAccess
-from ostler.wire.events import PermissionMode, SessionStatus
+from ostler.wire.events import PermissionMode, PermissionRule, SessionStatus
 from ostler.wire.grants import Grant
 from ostler.wire.providers import ClientTool, CodeTool, McpServer, Provider
 from ostler.wire.provisioning import WorkspaceOrder
@@ -27,6 +27,7 @@ class SessionSpec(msgspec.Struct, frozen=True, kw_only=True):
     cwd: str
     env: dict[str, str]
     permission_mode: PermissionMode
+    permission_rules: tuple[PermissionRule, ...] = ()
     grant: Grant = Grant()
     """Whose it is, and what it may have."""
     model: str | None = None

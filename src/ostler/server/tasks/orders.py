@@ -34,6 +34,7 @@ def session_of(task: CreateTask, agent: Agent) -> CreateSession:
         instructions=settings.instructions,
         limits=TurnLimits(max_tokens=settings.max_tokens),
         permission_mode=settings.permission_mode,
+        permission_rules=settings.permission_rules,
         env=settings.env,
         labels=task.labels,
         provider=settings.provider,

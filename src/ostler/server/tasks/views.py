@@ -58,6 +58,7 @@ def session_view(
         status=state.status,
         activity=state.activity,
         permission_mode=settings.permission_mode,
+        permission_rules=settings.permission_rules,
         cwd=settings.cwd if state.workspace is None or record.is_in_place else state.workspace.path,
         labels=state.labels,
         env_names=tuple(sorted(settings.env)),

@@ -20,7 +20,7 @@ from ostler.wire.workspaces import Repo
 LABEL = "template"
 """The label of a session that says which revision it began with."""
 _LONGEST_INPUT = 20_000
-_SETTINGS = ("model", "variant", "mode", "permission_mode", "turn_timeout_seconds")
+_SETTINGS = ("model", "variant", "mode", "permission_mode", "permission_rules", "turn_timeout_seconds")
 T = TypeVar("T", bound=msgspec.Struct)
 
 

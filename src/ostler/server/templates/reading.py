@@ -9,7 +9,7 @@ import msgspec
 
 from ostler.base.redaction import holds_secret, is_secret_name
 from ostler.server.templates.folders import Faults, Folder, skill_of
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, PermissionRules
 from ostler.wire.prompts import NAME
 from ostler.wire.providers import LARGEST_CODE_TOOL, TOOL_NAME, CodeTool, HttpMcpServer, McpServer, StdioMcpServer
 from ostler.wire.sessions import MOST_INSTRUCTIONS, TurnLimits
@@ -56,6 +56,7 @@ class AgentLayer(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_field
     variant: str | None = None
     mode: str | None = None
     permission_mode: PermissionMode | None = None
+    permission_rules: PermissionRules | None = None
     temperature: float | None = None
     tools: tuple[str, ...] | None = None
     turn_timeout_seconds: float | None = None

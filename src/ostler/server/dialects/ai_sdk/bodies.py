@@ -4,6 +4,7 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from ostler.wire.events import PermissionRules
 from ostler.wire.providers import McpServers, Provider
 from ostler.wire.struct import Request, Wire
 from ostler.wire.texts import AbsolutePath, Choice, Key
@@ -46,6 +47,16 @@ class Sandbox(Request, frozen=True, kw_only=True):
     """Absolute folder; by default a new empty one."""
 
 
+PermissionWord = Literal["default", "plan", "bypass", "ask", "allow"]
+
+
+class Permissions(Request, frozen=True, kw_only=True):
+    """What the agent may do: in general, and rules for tools."""
+
+    default: PermissionWord = "default"
+    rules: PermissionRules = ()
+
+
 class AgentChoice(Request, frozen=True, kw_only=True):
     """Which agent a new session gets, and how; absent means the project's default."""
 
@@ -56,9 +67,9 @@ class AgentChoice(Request, frozen=True, kw_only=True):
     mode: Choice | None = None
     instructions: str | None = None
     """Said to the agent before the first message."""
-    permissions: Literal["default", "plan", "bypass", "ask", "allow"] | None = None
+    permissions: PermissionWord | Permissions | None = None
     tools: McpServers | list[Any] | None = None
-    """MCP servers by name."""
+    """MCP servers by name; or names: all tools that the model may have, for an agent that lets you choose."""
     sandbox: Literal["local"] | Sandbox | None = None
     provider: Provider | None = None
 

@@ -7,10 +7,19 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, OstlerError, SettingsFixed, Unprocessable
 from ostler.base.ids import is_key
-from ostler.server.dialects.ai_sdk.bodies import AgentChoice, ChatRequest, InvokeRequest, Sandbox, UiMessage, plain
+from ostler.server.dialects.ai_sdk.bodies import (
+    AgentChoice,
+    ChatRequest,
+    InvokeRequest,
+    Permissions,
+    PermissionWord,
+    Sandbox,
+    UiMessage,
+    plain,
+)
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.records import SessionSpec
-from ostler.wire.events import PermissionMode
+from ostler.wire.events import PermissionMode, PermissionRule
 from ostler.wire.providers import McpServer, Provider
 from ostler.wire.sessions import CreateSession
 from ostler.wire.tasks import TaskProvider
@@ -177,7 +186,9 @@ def new_session(
         variant=choice.variant,
         mode=choice.mode,
         instructions=instructions,
-        permission_mode=_PERMISSIONS[choice.permissions or "default"],
+        permission_mode=_mode_of(choice.permissions) or "default",
+        permission_rules=_rules_of(choice.permissions) or (),
+        tools=_tools(choice),
         cwd=sandbox.cwd,
         provider=_wished(choice.provider),
         mcp_servers=_servers(choice),
@@ -231,9 +242,11 @@ def wanted_change(choice: AgentChoice) -> SessionChange:
         model=choice.model,
         variant=choice.variant,
         mode=choice.mode,
-        permission_mode=_PERMISSIONS[choice.permissions] if choice.permissions is not None else None,
+        permission_mode=_mode_of(choice.permissions),
+        permission_rules=_rules_of(choice.permissions),
+        tools=_tools(choice),
         provider=choice.provider,
-        mcp_servers=_servers(choice) if choice.tools is not None else None,
+        mcp_servers=_servers(choice) if isinstance(choice.tools, dict) else None,
     )
 
 
@@ -273,12 +286,29 @@ FORKED_FROM = "forked_from"
 """The label that names the session a conversation branched off from."""
 
 
-def _servers(choice: AgentChoice) -> dict[str, McpServer]:
-    tools = choice.tools or {}
-    if not isinstance(tools, dict):
-        reason = "must be an object of MCP servers by name"
+def _mode_of(chosen: PermissionWord | Permissions | None) -> PermissionMode | None:
+    if chosen is None:
+        return None
+    return _PERMISSIONS[chosen.default if isinstance(chosen, Permissions) else chosen]
+
+
+def _rules_of(chosen: PermissionWord | Permissions | None) -> tuple[PermissionRule, ...] | None:
+    """A word alone leaves the rules as they are."""
+    return chosen.rules if isinstance(chosen, Permissions) else None
+
+
+def _tools(choice: AgentChoice) -> tuple[str, ...] | None:
+    """Names of tools, if that is what was given."""
+    if not isinstance(choice.tools, list):
+        return None
+    if not all(isinstance(each, str) for each in choice.tools):
+        reason = "must be names of tools, or an object of MCP servers by name"
         raise Unprocessable(reason=f"agent.tools {reason}.", errors={"agent.tools": [reason]})
-    return tools
+    return tuple(choice.tools)
+
+
+def _servers(choice: AgentChoice) -> dict[str, McpServer]:
+    return choice.tools if isinstance(choice.tools, dict) else {}
 
 
 def _invalid(field: str, reason: str) -> InvalidRequest:
