@@ -296,7 +296,7 @@ async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
-    triggers, hooks = _outward(store, rules, clock, engine, is_shared=peers is not None)
+    proposals, hooks = _outward(store, rules, clock, engine, is_shared=peers is not None)
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -317,9 +317,6 @@ async def _services(
     opened.push_async_callback((retention := Retention(runners, Keep.reading(settings), clock)).close)
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads, snapshots = Uploads(objects), SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
-    work = _pipeline(runners, steps, uploads, snapshots, looks)
-    schedules = Schedules(store.schedules, clock)
-    proposals = Proposals(schedules, triggers, store.templates)
     work = _pipeline(runners, steps, uploads, snapshots, looks, proposals)
     quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
     opened.push_async_callback((audit := AuditLog(store.audit, clock)).close)
@@ -342,9 +339,8 @@ async def _services(
         pull_requests=looks,
         search=search,
         inventory=await asyncio.to_thread(read_inventories, settings.follower_inventories),
-        schedules=schedules,
-        triggers=triggers,
-        proposals=proposals,
+        schedules=proposals.schedules,
+        triggers=proposals.triggers,
         webhooks=hooks,
         engine=engine,
         directory=directory,
@@ -360,15 +356,16 @@ async def _services(
 
 def _outward(
     store: Store, rules: AddressRules, clock: SystemClock, engine: Engine, *, is_shared: bool
-) -> tuple[Triggers, Webhooks]:
-    """What begins work because of others, and what tells others."""
+) -> tuple[Proposals, Webhooks]:
+    """What begins work by itself, as it is and as it is proposed, and what tells others."""
     triggers = Triggers(store.triggers, store.templates, clock)
 
     async def begin(project: str, trigger: str, call: str, event: Any, labels: Mapping[str, str]) -> None:
         await triggers.take_own(project, trigger, call, event, line_of(labels))
         engine.wake()
 
-    return triggers, Webhooks(store, Telling(store, rules, is_shared=is_shared, begin=begin), rules, clock)
+    proposals = Proposals(Schedules(store.schedules, clock), triggers, store.templates)
+    return proposals, Webhooks(store, Telling(store, rules, is_shared=is_shared, begin=begin), rules, clock)
 
 
 def _pipeline(

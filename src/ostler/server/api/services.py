@@ -26,7 +26,6 @@ from ostler.server.store.peers import Peers
 from ostler.server.tasks.pull_request_looks import PullRequestLooks
 from ostler.server.tasks.stored_files import StoredFiles
 from ostler.server.tasks.uploads import Uploads
-from ostler.server.triggers.proposals import Proposals
 from ostler.server.triggers.service import Triggers
 from ostler.server.webhooks.service import Webhooks
 from ostler.wire.fleets import InventoryHost
@@ -54,7 +53,6 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     schedules: Schedules
     triggers: Triggers
     webhooks: Webhooks
-    proposals: Proposals
     engine: Engine
     directory: Directory
     session_tokens: SessionTokens

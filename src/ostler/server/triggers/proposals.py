@@ -25,8 +25,8 @@ class Proposals:
     """Schedules and triggers that are not there yet."""
 
     def __init__(self, schedules: Schedules, triggers: Triggers, templates: Templates) -> None:
-        self._schedules = schedules
-        self._triggers = triggers
+        self.schedules = schedules
+        self.triggers = triggers
         self._templates = templates
 
     async def checked(self, project: str, wanted: NewSchedule | NewTrigger) -> Json:
@@ -35,13 +35,13 @@ class Proposals:
             reason = "must be up to 64 lower-case letters, digits and ._-"
             raise InvalidRequest(reason=f"name {reason}.", errors={"name": [reason]})
         if isinstance(wanted, NewTrigger):
-            await self._triggers.check(project, wanted)
-            if wanted.name in {each.name for each in await self._triggers.all(project)}:
+            await self.triggers.check(project, wanted)
+            if wanted.name in {each.name for each in await self.triggers.all(project)}:
                 raise TriggerExists(name=wanted.name)
             return {"kind": "trigger", "wanted": msgspec.to_builtins(wanted)}
         checked_times(wanted)
         await found(self._templates, project, wanted.template)
-        if wanted.name in {each.name for each in await self._schedules.all(project)}:
+        if wanted.name in {each.name for each in await self.schedules.all(project)}:
             raise ScheduleExists(name=wanted.name)
         return {"kind": "schedule", "wanted": msgspec.to_builtins(wanted)}
 
@@ -55,16 +55,16 @@ class Proposals:
     async def _schedule(self, project: str, wanted: NewSchedule) -> None:
         await found(self._templates, project, wanted.template)
         try:
-            await self._schedules.add(project, wanted)
+            await self.schedules.add(project, wanted)
         except ScheduleExists:
-            if not _is_same(await self._schedules.one(project, wanted.name), wanted):
+            if not _is_same(await self.schedules.one(project, wanted.name), wanted):
                 raise
 
     async def _trigger(self, project: str, wanted: NewTrigger) -> None:
         try:
-            await self._triggers.add(project, wanted)
+            await self.triggers.add(project, wanted)
         except TriggerExists:
-            if not _is_same(await self._triggers.one(project, wanted.name), wanted):
+            if not _is_same(await self.triggers.one(project, wanted.name), wanted):
                 raise
 
 

@@ -20,6 +20,7 @@ from ostler.server.auth.scope import attempt_of
 from ostler.server.dialects.mcp.tools import READING, Tools
 from ostler.server.runners.agents import catalogue
 from ostler.server.tasks.handoffs import hand_over
+from ostler.server.triggers.proposals import Proposals
 from ostler.wire.access import ProtectedResource
 
 _STATE = "mcp_endpoint"
@@ -67,11 +68,13 @@ class McpEndpoint:
         """As long as the server."""
         library = await asyncio.to_thread(import_module, "ostler.server.dialects.mcp.server")
         settings = self._services.settings
+        services = self._services
+        proposals = Proposals(services.schedules, services.triggers, services.sessions.store.templates)
         tools = Tools(
             sessions=self._services.sessions,
             catalogue=functools.partial(catalogue, self._services.runners),
             give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
-            check_proposal=functools.partial(self._services.proposals.checked, self._project),
+            check_proposal=functools.partial(proposals.checked, self._project),
             project=self._project,
             default_agent=lambda: self._services.default_agent,
         )
