@@ -1,5 +1,18 @@
 // The frame of every page: navigation, the switcher of sessions, and how the connection is.
-import { Bot, Command, Inbox, List, Menu as MenuIcon, Moon, Plus, Server, Settings, Sun, Workflow, X } from "lucide-react";
+import {
+  Bot,
+  Command,
+  Inbox,
+  List,
+  Menu as MenuIcon,
+  Moon,
+  Plus,
+  Server,
+  Settings,
+  Sun,
+  Workflow,
+  X,
+} from "lucide-react";
 import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { connection, connectTo } from "./api/connection";

@@ -30,13 +30,16 @@ export function Frame({ here, name, error, actions, children }: FrameProps) {
         <div className="flex flex-wrap items-center gap-2 pb-1">
           <h1 className="min-w-0 truncate text-sm font-semibold">{name ?? title}</h1>
           <span className="flex-1" />
-          {actions}
+          <div data-needs="operator" className="flex flex-wrap gap-2">
+            {actions}
+          </div>
         </div>
         <nav aria-label="Automation" className="-mb-px flex gap-1 overflow-x-auto">
           {TABS.map(([path, text]) => (
             <Link
               key={path}
               href={`/${path}`}
+              data-needs={path === "webhooks" ? "operator" : undefined}
               aria-current={path === here && !name ? "page" : undefined}
               className={`border-b-2 px-2 py-1.5 ${path === here ? "border-accent font-medium" : "border-transparent text-dim hover:text-ink"}`}
             >

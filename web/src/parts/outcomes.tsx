@@ -65,7 +65,7 @@ function Row({ outcome, detailsOf, onReplay }: Omit<Props, "label" | "of"> & { o
           </button>
         )}
         {onReplay && (
-          <button type="button" className="btn" disabled={busy} onClick={() => void replay()}>
+          <button type="button" className="btn" data-needs="operator" disabled={busy} onClick={() => void replay()}>
             Replay
           </button>
         )}
