@@ -44,7 +44,7 @@ from ostler.server.audit.log import AuditLog
 from ostler.server.audit.retention import AuditRetention
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.oidc import Oidc
-from ostler.server.auth.session_tokens import SessionTokens, kept_secret
+from ostler.server.auth.session_tokens import SessionTokens, stored_secret
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
 from ostler.server.fleets.followers import read_inventories
@@ -427,7 +427,7 @@ async def _session_secret(settings: Settings, peers: Peers | None) -> bytes:
     """What tokens of sessions are signed with: the same for all servers of a database."""
     if peers is not None:
         return peers.secret.encode()
-    return await asyncio.to_thread(kept_secret, settings.state_dir / "session-tokens.key")
+    return await asyncio.to_thread(stored_secret, settings.state_dir / "session-tokens.key")
 
 
 async def _sessions(

@@ -62,9 +62,9 @@ class SessionTokens:
         )
 
     def _claims(self, given: str) -> _Claims:
-        said, _, signature = given.partition(".")
+        payload, _, signature = given.partition(".")
         try:
-            claims = _decoded(said)
+            claims = _decoded(payload)
             if hmac.compare_digest(_decoded(signature), self._signature(claims)):
                 return msgspec.json.decode(claims, type=_Claims)
         except (binascii.Error, ValueError, msgspec.MsgspecError):
@@ -75,7 +75,7 @@ class SessionTokens:
         return hmac.digest(self._secret, b"session-token." + claims, "sha256")
 
 
-def kept_secret(file: Path) -> bytes:
+def stored_secret(file: Path) -> bytes:
     """The secret of a server that shares none, made when it is first needed."""
     try:
         found = file.read_bytes()
