@@ -42,9 +42,13 @@ from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.api.services import Counters, Services
 from ostler.server.audit.log import AuditLog
 from ostler.server.audit.retention import AuditRetention
+from ostler.server.auth.asking import Trust
 from ostler.server.auth.directory import Directory
+from ostler.server.auth.github_way import GitHubWay
 from ostler.server.auth.oidc import Oidc
+from ostler.server.auth.oidc_way import OidcWay
 from ostler.server.auth.session_tokens import SessionTokens, stored_secret
+from ostler.server.auth.sign_ins import People, SignIns, Way
 from ostler.server.engine.opening import engine_of
 from ostler.server.engine.protocol import Engine, Work
 from ostler.server.fleets.followers import read_inventories
@@ -109,7 +113,8 @@ def serve(settings: Settings) -> int:
     """Run a server until it is told to stop; returns the exit code."""
     configure_logs(level=settings.log_level, form=settings.log_format)
     never_log(settings.netbird_token, settings.tailscale_token)
-    never_log(settings.token, settings.webhook_secret, settings.engine_api_key)
+    never_log(settings.token, settings.webhook_secret, settings.engine_api_key, settings.oidc_client_secret)
+    never_log(settings.github_client_secret)
     give_large_blocks_back()
     try:
         arm_failpoint(os.environ)
@@ -345,7 +350,7 @@ async def _services(
         engine=engine,
         directory=directory,
         session_tokens=SessionTokens(await _session_secret(settings, peers), clock),
-        people=_people(settings, directory, opened),
+        people=_people(settings, directory, clock, opened),
         audit=audit,
         quotas=quotas,
         clock=clock,
@@ -387,20 +392,40 @@ def _pipeline(
     )
 
 
-def _people(settings: Settings, directory: Directory, opened: AsyncExitStack) -> Oidc | None:
+def _people(settings: Settings, directory: Directory, clock: SystemClock, opened: AsyncExitStack) -> People:
+    oidc = _oidc(settings, directory, opened)
+    return People(oidc, _sign_ins(settings, oidc, directory, clock))
+
+
+def _oidc(settings: Settings, directory: Directory, opened: AsyncExitStack) -> Oidc | None:
     if settings.oidc_issuer is None or settings.no_token:
         return None
     audiences = [settings.oidc_audience or ""]
     if settings.public_url is not None:  # MCP clients ask for tokens for the address that they were told
         audiences.append(f"{settings.public_url.rstrip('/')}/mcp")
+    people = Oidc(settings.oidc_issuer, audiences, settings.oidc_claims or (), directory, _trust(settings))
+    opened.push_async_callback(people.close)
+    return people
+
+
+def _sign_ins(settings: Settings, people: Oidc | None, directory: Directory, clock: SystemClock) -> SignIns | None:
+    if settings.no_token or not (settings.public_url or settings.is_loopback()):
+        return None  # providers send nobody back to an address that they were not told
+    ways: list[Way] = []
+    if people is not None and settings.oidc_client_id is not None:
+        ways.append(OidcWay(settings, people, _trust(settings)))
+    if settings.github_client_id is not None:
+        ways.append(GitHubWay(settings, _trust(settings)))
+    return SignIns(settings, ways, directory, clock) if ways else None
+
+
+def _trust(settings: Settings) -> Trust:
     authority = File.named("ca_file", settings.ca_file)
 
     def trust() -> ssl.SSLContext | bool:
         return trusting(authority) if authority is not None else True
 
-    people = Oidc(settings.oidc_issuer, audiences, settings.oidc_claims or (), directory, trust)
-    opened.push_async_callback(people.close)
-    return people
+    return trust
 
 
 def _use(audit: AuditLog, directory: Directory, use: SecretUse) -> NewLine:

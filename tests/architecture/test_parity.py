@@ -21,6 +21,7 @@ DOORS = {
     "relay.*": "what leaders and followers say by themselves",
     "mcp.*": "the door of MCP clients, which bring their own; the same sessions",
     "runner.*": "what runners say by themselves",
+    "sign-in.*": "what browsers do by themselves; a terminal has `ostler login`",
     "triggers.deliver": "what senders outside say, with signatures of their own",
 }
 """Operations without command and method of the Python SDK, and why; the TypeScript SDK has them too."""

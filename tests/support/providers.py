@@ -1,6 +1,7 @@
 """An OpenID provider on loopback that signs what tests ask for, and can be turned off."""
 
 import base64
+import hashlib
 import json
 import threading
 import time
@@ -8,13 +9,14 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl
+from urllib.parse import parse_qsl, urlencode, urlsplit
 
 import jwt
 from cryptography.hazmat.primitives.asymmetric import ec, rsa
 from jwt.algorithms import ECAlgorithm, RSAAlgorithm
 
 AUDIENCE = "https://ostler.example.com"
+WEB_CLIENT, WEB_SECRET = "web", "web-secret"
 _RSA_BITS = 2048
 
 
@@ -35,6 +37,8 @@ class Provider:
         self.are_seconds_text = False
         self.granted: dict[str, Any] = {}
         """Claims of the tokens that people get here."""
+        self.codes: dict[str, dict[str, Any]] = {}
+        """What was asked for with each code that nobody has redeemed yet."""
         self.add_key("k1")
 
     def add_key(self, name: str, *, is_rsa: bool = False) -> None:
@@ -49,14 +53,39 @@ class Provider:
                 "jwks_uri": f"{self.issuer}/keys",
                 "token_endpoint": f"{self.issuer}/token",
                 "device_authorization_endpoint": f"{self.issuer}/device",
+                "authorization_endpoint": f"{self.issuer}/authorize",
+                "end_session_endpoint": f"{self.issuer}/leave",
                 "scopes_supported": ["openid", "offline_access"],
+                "authorization_response_iss_parameter_supported": True,
             }
         if path != "/keys":
             return None
         self.asked += 1
         return {"keys": [self._shown(name) for name in self.keys]}
 
-    def answer(self, path: str, form: dict[str, str]) -> tuple[int, dict[str, Any]]:
+    def came(self, asked: str, **claims: Any) -> str:
+        """Somebody signs in where a server sent their browser; the address that the browser is sent back to."""
+        query = dict(parse_qsl(urlsplit(asked).query))
+        code = f"c{len(self.codes)}"
+        self.codes[code] = {**query, "claims": {"sub": "anna", "nonce": query["nonce"], **self.granted, **claims}}
+        back = urlencode({"code": code, "state": query["state"], "iss": self.issuer})
+        return f"{query['redirect_uri']}?{back}"
+
+    def _redeemed(self, form: dict[str, str], basic: str) -> tuple[int, dict[str, Any]]:
+        """The tokens for a code, which is good once, and for the client that asked and can show that."""
+        known = self.codes.pop(form.get("code", ""), None)
+        proof = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).rstrip(b"=")
+        expected = base64.b64encode(f"{WEB_CLIENT}:{WEB_SECRET}".encode()).decode()
+        if basic != f"Basic {expected}":
+            return 401, {"error": "invalid_client"}
+        if known is None or known["code_challenge"] != proof.decode() or known["redirect_uri"] != form["redirect_uri"]:
+            return 400, {"error": "invalid_grant", "error_description": "grant request is invalid"}
+        token = self.token(headers={"typ": "JWT"}, **{"aud": WEB_CLIENT, **known["claims"]})
+        return 200, {"id_token": token, "access_token": "opaque", "token_type": "Bearer"}
+
+    def answer(self, path: str, form: dict[str, str], basic: str) -> tuple[int, dict[str, Any]]:
+        if form.get("grant_type") == "authorization_code":
+            return self._redeemed(form, basic)
         if form.get("client_id") != "cli":
             return 400, {"error": "invalid_client"}
         if path == "/device":
@@ -115,7 +144,10 @@ def running_provider() -> Iterator[Provider]:
         def do_POST(self) -> None:
             body = self.rfile.read(int(self.headers["content-length"])).decode()
             with one_at_a_time:
-                self.tell(*((503, {}) if provider.is_away else provider.answer(self.path, dict(parse_qsl(body)))))
+                basic = self.headers.get("authorization", "")
+                self.tell(
+                    *((503, {}) if provider.is_away else provider.answer(self.path, dict(parse_qsl(body)), basic))
+                )
 
         def tell(self, status: int, found: dict[str, Any] | None) -> None:
             body = json.dumps(found).encode()
@@ -127,12 +159,19 @@ def running_provider() -> Iterator[Provider]:
         def log_message(self, *_: Any) -> None:
             return
 
-    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
-        provider = Provider(f"http://127.0.0.1:{server.server_port}")
+    with served_by(Handler) as port:
+        provider = Provider(f"http://127.0.0.1:{port}")
+        yield provider
+
+
+@contextmanager
+def served_by(handler: type[BaseHTTPRequestHandler]) -> Iterator[int]:
+    """The port on which it answers."""
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, daemon=True)
         thread.start()
         try:
-            yield provider
+            yield server.server_port
         finally:
             server.shutdown()
             thread.join()

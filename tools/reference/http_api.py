@@ -22,6 +22,7 @@ method. The operations of other protocols are for their own clients: `chat` for 
 """
 _NOUNS = (
     "system",
+    "sign-in",
     "agents",
     "sessions",
     "prompts",

@@ -26,6 +26,10 @@ A setting comes from a flag of `ostler serve`, else from its variable, else from
 The config file is TOML with the names below as keys: `$XDG_CONFIG_HOME/ostler/config.toml` (`~/.config` if unset), or
 the file named by `--config` or `OSTLER_CONFIG`. The flag of a list is repeated for each value;
 in a variable they are separated by commas. A switch that is on by default is turned off by its flag with `--no-`.
+
+For development alone: with `OSTLER_ENV=development`, `ostler serve` also takes variables from `.env.development.local`
+and `.env.development` in the folder where it starts, and says so. Lines are `NAME=VALUE`; what is set already wins,
+then the first file. Without that variable no such file is read. `.env.example` in a checkout is one to begin with.
 """
 _AGENT_SETTING = """
 One agent in `agents`, such as the table `[agents.codex]` of the config file. A name that Ostler does not know makes a
@@ -36,7 +40,7 @@ One pool in `pools`, such as the table `[pools.small]` of the config file: runne
 [how to have runners made](../guides/run-runners.md#have-runners-made).
 """
 _CLAIM_RULE = """
-One rule in `oidc_claims` or `tls_client_claims`: what those may do whose token or certificate has a claim, see
+One rule in `oidc_claims`, `github_claims` or `tls_client_claims`: what those may do who have a claim, see
 [how people come with tokens](../guides/share-with-a-team.md#let-people-come-with-tokens-of-your-openid-provider).
 """
 _BOUNDS = {"minimum": "at least", "exclusiveMinimum": "more than", "maximum": "at most"}

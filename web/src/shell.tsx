@@ -19,6 +19,7 @@ import { connection, connectTo } from "./api/connection";
 import type { Session } from "./api/types";
 import { titleOf } from "./pages/sessions";
 import { Dot, needOf, newsOf, waitsForLimit, wordOf } from "./parts/status";
+import { Who } from "./parts/who";
 import { placeOf } from "./state/places";
 import { recent, visited } from "./state/recent";
 import { me, type Need } from "./state/me";
@@ -155,6 +156,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
       </nav>
       <Switcher onNavigate={onNavigate} />
       <Projects />
+      <Who onConnect={onConnect} />
       <button
         type="button"
         className="border-t border-line px-4 py-2 text-left text-2xs text-dim hover:bg-hover"

@@ -390,7 +390,7 @@ def _typed(from_env: dict[str, str]) -> dict[str, Any]:
 
 def _converted(merged: dict[str, Any]) -> Settings:
     values = {name: str(value) if isinstance(value, Path) else value for name, value in merged.items()}
-    for name in ("agents", "pools", "oidc_claims", "tls_client_claims"):
+    for name in ("agents", "pools", "oidc_claims", "github_claims", "tls_client_claims"):
         if isinstance(values.get(name), str):
             values[name] = _json(name, values[name])
     try:

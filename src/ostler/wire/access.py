@@ -28,6 +28,17 @@ class Me(Answer, frozen=True, kw_only=True):
     """The id of the project that this request counts in."""
     projects: tuple["Project", ...]
     """Those that may be named with the header Ostler-Project."""
+    name: str | None = None
+    """What the caller is called at their provider."""
+    signed_in: bool = False
+    """Whether the caller is a browser that signed in, and may sign out."""
+
+
+class SignedOut(Answer, frozen=True, kw_only=True):
+    """Somebody signed out here."""
+
+    next: str | None = None
+    """Where they sign out at their provider too; absent if it has no such page."""
 
 
 class Tenant(Answer, frozen=True, kw_only=True):

@@ -27,10 +27,21 @@ class IdentityProvider(Answer, frozen=True, kw_only=True):
     """The client with which `ostler login` asks there; without it people bring tokens of their own."""
 
 
+class WayToSignIn(Answer, frozen=True, kw_only=True):
+    """A provider at which people sign in in their browser."""
+
+    name: str
+    path: str
+    """The page of this server that sends a browser there; `next` in its query is the page to show then."""
+
+
 class Providers(Answer, frozen=True, kw_only=True):
     """How people sign in; empty if there are only tokens and API keys."""
 
     items: tuple[IdentityProvider, ...]
+    """Where programs get tokens."""
+    browser: tuple[WayToSignIn, ...] = ()
+    """Where people sign in in their browser."""
 
 
 class Version(Wire, frozen=True, kw_only=True):

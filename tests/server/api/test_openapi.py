@@ -88,7 +88,7 @@ def test_an_alias_answers_like_its_operation(server: RunningServer, name: str) -
 def test_only_health_and_addresses_that_are_a_permission_are_open_to_everyone() -> None:
     open_ones = {str(found) for found in operations() if found.about.get("security") == []}
     of_runners_and_senders = {"catalogue.send-upload", "runner.register", "triggers.deliver"}
-    of_people_without_a_token_yet = {"system.providers"}
+    of_people_without_a_token_yet = {"system.providers", "sign-in.begin", "sign-in.finish", "sign-in.end"}
     assert open_ones == {"system.health", "system.ready"} | of_runners_and_senders | of_people_without_a_token_yet
 
 

@@ -74,6 +74,8 @@ import type {
   Webhook,
   WebhookDelivery,
   WebhookDeliveryDetails,
+  Providers,
+  SignedOut,
 } from "./types";
 
 /** A refusal of the server, or no answer at all (`status` 0). */
@@ -153,6 +155,8 @@ function items<T>(path: string): Promise<T[]> {
 
 export const api = {
   version: (to?: Connection) => call<Version>("GET", "/version", { to }),
+  providers: () => call<Providers>("GET", "/providers"),
+  signOut: () => call<SignedOut>("POST", "/sign-out"),
   agents: () => call<AgentList>("GET", "/agents"),
   agent: (name: string) => call<Agent>("GET", `/agents/${id(name)}`),
   install: (name: string) => call<{ version?: string | null }>("POST", `/agents/${id(name)}/install`, { body: {} }),

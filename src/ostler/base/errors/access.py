@@ -29,13 +29,20 @@ class NoRole(OstlerError):
 
     code, status, title = "no_role", 403, "No role"
     template = (
-        "{actor} is known here, and no rule of `oidc_claims` gives them a role. Their token has the claims {claims}."
+        "{actor} is known here, and no rule of `{rules}` gives them a role. Their provider tells the claims {claims}."
         "{hint} Ask the operator of this server for a rule."
     )
 
 
 class ProviderAway(OstlerError):
-    """The provider that signs tokens cannot be asked for its keys."""
+    """The provider that knows people cannot be asked."""
 
     code, status, title = "provider_away", 503, "Provider cannot be reached"
-    template = "The keys of {issuer} cannot be read, so this token cannot be checked. Try again in {retry_after} s."
+    template = "{issuer} cannot be asked to {what}. Try again in {retry_after} s."
+
+
+class SignInFailed(OstlerError):
+    """Somebody came back from their provider with what cannot be used."""
+
+    code, status, title = "sign_in_failed", 400, "Not signed in"
+    template = "{reason} Sign in again."

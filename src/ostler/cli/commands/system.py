@@ -34,6 +34,7 @@ def providers(target: Target, as_json: bool) -> None:
     with connect(target) as client:
         found = client.system.providers()
     rows = [(each.issuer, each.audience, each.client_id or "-") for each in found.items]
+    rows += [(each.name, "-", f"in the browser: {each.path}") for each in found.browser]
     empty = "There is no provider: this server takes its token and API keys."
     show(found, as_json, lambda: table(("PROVIDER", "AUDIENCE", "CLIENT"), rows, empty))
 

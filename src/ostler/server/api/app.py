@@ -45,6 +45,7 @@ from ostler.server.api.routes import (
     schedules,
     search,
     sessions,
+    sign_in,
     snapshots,
     system,
     tasks,
@@ -131,7 +132,15 @@ def build_app(services: Services) -> App:
     link = RunnerLinkApp(services.links)
     secret = services.peers.secret if services.peers is not None else None
     authentication = _authentication(services)
-    door = Door(authentication, services.directory, services.quotas, services.settings, services.counters, secret)
+    door = Door(
+        authentication,
+        services.directory,
+        services.quotas,
+        services.settings,
+        services.counters,
+        secret,
+        services.sign_ins,
+    )
     gate = Gate(inner, posts, link, Ui(inner), services.settings, services.counters, door)
     return Audited(gate, services.audit)
 
@@ -142,8 +151,7 @@ def _authentication(services: Services) -> Authentication:
     ways: list[Authenticator] = [services.session_tokens, directory]
     if token is not None:
         ways.insert(0, StaticToken(token))
-    if services.people is not None:
-        ways.append(services.people)
+    ways += [each for each in services.people if each is not None]
     if settings.tls_client_claims is not None:
         ways.append(ShownCertificates(settings.tls_client_claims, directory))
     if settings.is_open():
@@ -195,6 +203,7 @@ _GROUPS = (
     access,
     limits,
     audit,
+    sign_in,
     ai_sdk,
 )
 
@@ -214,12 +223,7 @@ def _litestar(services: Services | None) -> Litestar:
         request_class=TolerantRequest,
         before_request=before_handling,
         guards=[_authorised],
-        dependencies={
-            "services": Provide(_services, sync_to_thread=False),
-            "caller": Provide(_caller, sync_to_thread=False),
-            "project": Provide(_project, sync_to_thread=False),
-            "openapi": Provide(_openapi, sync_to_thread=False),
-        },
+        dependencies=_dependencies(),
         exception_handlers={Exception: problems.answer},
         after_exception=[problems.note_failure],
         state=State({"services": services}),
@@ -227,6 +231,15 @@ def _litestar(services: Services | None) -> Litestar:
         request_max_body_size=None,  # the gate limits bodies by setting
         logging_config=None,
     )
+
+
+def _dependencies() -> dict[str, Provide]:
+    return {
+        "services": Provide(_services, sync_to_thread=False),
+        "caller": Provide(_caller, sync_to_thread=False),
+        "project": Provide(_project, sync_to_thread=False),
+        "openapi": Provide(_openapi, sync_to_thread=False),
+    }
 
 
 def _description() -> OpenAPIConfig:

@@ -72,6 +72,7 @@ _PARAMETERS = {
     "prompt": "The name of a saved prompt.",
     "template": "The name of a template.",
     "schedule": "The id or the name of a schedule.",
+    "way": "The short name of a provider, as in the `path` that `system.providers` tells.",
     "trigger": "The id or the name of a trigger; senders outside know its id.",
     "delivery": "The id of a delivery.",
     "webhook": "The id of a webhook.",

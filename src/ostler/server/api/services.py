@@ -9,8 +9,8 @@ from ostler.base.tasks import Background
 from ostler.server.api.edge.stream_limit import OpenStreams
 from ostler.server.audit.log import AuditLog
 from ostler.server.auth.directory import Directory
-from ostler.server.auth.oidc import Oidc
 from ostler.server.auth.session_tokens import SessionTokens
+from ostler.server.auth.sign_ins import People, SignIns
 from ostler.server.engine.protocol import Engine
 from ostler.server.fleets.ingest import Ingest
 from ostler.server.fleets.relay import Relay
@@ -56,8 +56,7 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     engine: Engine
     directory: Directory
     session_tokens: SessionTokens
-    people: Oidc | None = None
-    """Those who come with tokens of an OpenID provider."""
+    people: People
     audit: AuditLog
     quotas: Quotas
     clock: Clock
@@ -66,6 +65,11 @@ class Services(msgspec.Struct, frozen=True, kw_only=True):
     """The other servers of the same store, if there can be any."""
     background: Background
     """What requests began and nobody waits for."""
+
+    @property
+    def sign_ins(self) -> SignIns | None:
+        """Those who sign in in their browser."""
+        return self.people.sign_ins
 
     @property
     def default_agent(self) -> str:

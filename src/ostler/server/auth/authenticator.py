@@ -19,6 +19,8 @@ class AuthRequest(msgspec.Struct, frozen=True, kw_only=True):
     """Its address."""
     authorization: str = ""
     """The header, as it came."""
+    cookie: str = ""
+    """The secret in the cookie of a browser that signed in, if the request comes from a page of ours."""
     names: tuple[str, ...] = ()
     """Those in the certificate that the client showed, which one of our authorities signed."""
 

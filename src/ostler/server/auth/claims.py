@@ -4,6 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
 
+from ostler.base.errors.access import NoRole
+from ostler.base.redaction import printable
 from ostler.base.setting_groups.identity import ClaimRule
 from ostler.server.auth.scope import ROLES
 from ostler.wire.access import Role
@@ -17,6 +19,32 @@ class Grant(NamedTuple):
     tenant: str
     project: str | None
     role: Role
+
+
+class Person(NamedTuple):
+    """Somebody whom a provider knows."""
+
+    actor: str
+    name: str
+    """What people call them; empty if their provider does not tell."""
+    grants: tuple[Grant, ...]
+    claim_names: str
+    """The names of the claims that their provider tells, and never the values."""
+    hint: str = ""
+
+    def without_role(self, rules: str) -> NoRole:
+        """What they are told when none of the rules of this setting is about them."""
+        return NoRole(actor=self.actor, rules=rules, claims=self.claim_names, hint=self.hint)
+
+
+def person_of(actor: str, claims: Mapping[str, Any], rules: Sequence[ClaimRule]) -> Person:
+    """Somebody with these claims."""
+    hint = ""
+    if "_claim_names" in claims or "hasgroups" in claims:
+        hint = " It leaves out the groups, since there are too many: use app roles."
+    name = claims.get("name") or claims.get("preferred_username") or claims.get("email") or ""
+    names = ", ".join(sorted(printable(each, 40) for each in claims)[:40])
+    return Person(actor, printable(str(name)), tuple(grants_of(claims, rules)), names, hint)
 
 
 def grants_of(claims: Mapping[str, Any], rules: Sequence[ClaimRule]) -> list[Grant]:

@@ -19,6 +19,7 @@ from ostler.base.redaction import printable
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import Grant
+from ostler.server.auth.known_sign_ins import KnownSignIns
 from ostler.server.auth.scope import REACHES, Scope, reach_of, roles_up_to
 from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
 from ostler.wire.access import Role
@@ -46,9 +47,11 @@ class Directory:
         self._clock = clock
         self._pause = _LOOK_SECONDS if is_shared else _ALONE_SECONDS
         self._rows = AccessRows()
+        self._asked = self._taken = 0
         self._by_hash: dict[str, ApiKeyRow] = {}
         self._scopes: dict[str, Scope] = {}
         """By the ids of keys, but for those whose project or tenant is gone."""
+        self.sign_ins = KnownSignIns(access, clock, self.refresh, is_shared=is_shared)
         self._tenants: dict[str, str] = {}
         self.limits: dict[tuple[str, str], LimitsRow] = {}
         """By scope and id."""
@@ -59,14 +62,22 @@ class Directory:
 
     async def refresh(self) -> None:
         """Read the rows again, and end what was opened with keys that are good no more."""
-        self._rows = await self._access.all()
+        self._asked += 1
+        number = self._asked
+        rows = await self._access.all()
+        if number < self._taken:  # newer ones came first
+            return
+        self._rows, self._taken = rows, number
         self._by_hash = {key.hash: key for key in self._rows.keys}
         self._tenants = {project.id: project.tenant for project in self._rows.projects}
         self._scopes = {key.id: self._scope_of(key) for key in self._rows.keys if self._is_there(key)}
         self.limits = {(row.scope, row.id): row for row in self._rows.limits}
+        self.sign_ins.take(self._rows.sign_ins)
         for key in self._rows.keys:
             if key.revoked_at is not None:
                 self._end(key.id)
+        for gone in self.sign_ins.over(self._open):
+            self._end(gone)
 
     def start(self) -> None:
         """Look for changes of other servers and note when keys were used, until it is closed."""
@@ -127,7 +138,9 @@ class Directory:
             reach=reach_of(key.tenant, key.project),
         )
 
-    def granted(self, actor: str, grants: Sequence[Grant], expires_at: float | None) -> Scope | None:
+    def granted(
+        self, actor: str, grants: Sequence[Grant], expires_at: float | None, sign_in: str | None = None
+    ) -> Scope | None:
         """The scope of somebody with these grants; None if they are all of tenants or projects that are not there."""
         scopes = [
             Scope(
@@ -137,6 +150,7 @@ class Directory:
                 roles=roles_up_to(grant.role),
                 reach=reach_of(grant.tenant, grant.project),
                 expires_at=expires_at,
+                sign_in=sign_in,
             )
             for grant in grants
             if (project := self._named(grant.tenant, grant.project or DEFAULT)) is not None
@@ -176,21 +190,25 @@ class Directory:
     @asynccontextmanager
     async def ended_with_key(self, scope: Scope) -> AsyncIterator[None]:
         """Around a stream or a socket: raises TimeoutError in it when the key it was opened with is good no more."""
-        if scope.expires_at is not None:
-            async with asyncio.timeout(max(scope.expires_at - self._time(), 0)):
-                yield
-            return
         kind, _, key_id = scope.actor.partition(":")
         key = next((each for each in self._rows.keys if each.id == key_id), None) if kind == "key" else None
-        if key is None:
+        credential = scope.sign_in if key is None else key.id
+        if scope.expires_at is None and credential is None:
             yield
             return
-        async with asyncio.timeout(_seconds_left(key, self._clock.now())) as limit:
-            self._open[key.id].add(limit)
+        seconds = _seconds_left(key, self._clock.now()) if key is not None else None
+        if scope.expires_at is not None:
+            seconds = max(scope.expires_at - self._time(), 0)
+        async with asyncio.timeout(seconds) as limit:
+            if credential is not None:
+                self._open[credential].add(limit)
             try:
                 yield
             finally:
-                self._open[key.id].discard(limit)
+                if credential is not None:
+                    self._open[credential].discard(limit)
+                    if not self._open[credential]:
+                        del self._open[credential]
 
     def _time(self) -> float:
         return datetime.fromisoformat(self._clock.now()).timestamp()

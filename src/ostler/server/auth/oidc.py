@@ -1,18 +1,17 @@
 """People that come with tokens which an OpenID provider signed."""
 
 import hashlib
-import ssl
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ostler.base.errors import OstlerError, Unauthorized
-from ostler.base.errors.access import NoRole
 from ostler.base.redaction import printable
 from ostler.base.setting_groups.identity import ClaimRule
+from ostler.server.auth.asking import Trust
 from ostler.server.auth.authenticator import AuthRequest
-from ostler.server.auth.claims import grants_of
+from ostler.server.auth.claims import Person, person_of
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import Scope
 from ostler.server.auth.signing_keys import SigningKeys
@@ -38,7 +37,7 @@ class Oidc:
         audiences: Sequence[str],
         rules: Sequence[ClaimRule],
         directory: Directory,
-        trust: Callable[[], ssl.SSLContext | bool],
+        trust: Trust,
         now: Callable[[], float] = time.time,
     ) -> None:
         """`audiences` are those that tokens may be made for; `trust` says whose certificates are taken."""
@@ -77,11 +76,25 @@ class Oidc:
             self._known.popitem(last=False)
 
     async def _checked(self, token: str) -> _Remembered:
-        claims = await self._claims(token)
+        claims = await self._claims(token, self._audiences)
         ends = float(claims["exp"]) + _LEEWAY
         return _Remembered(self._scope(claims, ends), min(ends, self._now() + _REMEMBERED_SECONDS))
 
-    async def _claims(self, token: str) -> Mapping[str, Any]:
+    async def person(self, id_token: str, client: str, nonce: str, access_token: str) -> Person:
+        """Who signed in as this client's user; what they may do may stand in the access token alone."""
+        claims = await self._claims(id_token, [client])
+        if claims.get("nonce") != nonce or claims.get("azp", client) != client:
+            raise Unauthorized(reason="The provider answered another sign-in than this one.")
+        try:
+            more = await self._claims(access_token, self._audiences)
+        except Unauthorized:  # it is for others, and may be of any form
+            more = {}
+        found = self._person({**more, **claims} if more.get("sub") == claims["sub"] else claims)
+        if isinstance(found, OstlerError):
+            raise found
+        return found
+
+    async def _claims(self, token: str, audiences: list[str]) -> Mapping[str, Any]:
         import jwt  # noqa: PLC0415 - with what it needs it takes 20 MB
 
         try:
@@ -96,7 +109,7 @@ class Oidc:
                 token,
                 key,
                 algorithms=[key.algorithm_name],  # what the key is for: never what the token says
-                audience=self._audiences,
+                audience=audiences,
                 issuer=self._issuer,
                 leeway=_LEEWAY,
                 options={"require": _REQUIRED},
@@ -108,20 +121,20 @@ class Oidc:
         return found
 
     def _scope(self, claims: Mapping[str, Any], ends: float) -> Scope | OstlerError:
+        person = self._person(claims)
+        if isinstance(person, OstlerError):
+            return person
+        scopes = self._directory.granted(person.actor, person.grants, ends)
+        if scopes is None:
+            return person.without_role("oidc_claims")
+        self._directory.seen(scopes, person.name)
+        return scopes
+
+    def _person(self, claims: Mapping[str, Any]) -> Person | OstlerError:
         who = str(claims["sub"])
         if not 0 < len(who) <= 200 or not who.isprintable():
             return Unauthorized(reason="The subject of this token is not a line of 1 to 200 characters.")
-        actor = f"oidc:{who}"
-        scopes = self._directory.granted(actor, grants_of(claims, self._rules), ends)
-        if scopes is None:
-            hint = ""
-            if "_claim_names" in claims or "hasgroups" in claims:
-                hint = " It leaves out the groups, since there are too many: use app roles."
-            names = ", ".join(sorted(printable(name, 40) for name in claims)[:40])
-            return NoRole(actor=actor, claims=names, hint=hint)
-        name = claims.get("name") or claims.get("preferred_username") or claims.get("email") or ""
-        self._directory.seen(scopes, str(name))
-        return scopes
+        return person_of(f"oidc:{who}", claims, self._rules)
 
 
 def _plainly(error: Exception) -> str:

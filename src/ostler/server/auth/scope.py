@@ -32,6 +32,8 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
     """The only session that the credential is for; None for all of the project."""
     expires_at: float | None = None
     """When the credential ends, in seconds since 1970, if that is not known to the directory."""
+    sign_in: str | None = None
+    """The id of the sign-in, if a browser asks with its cookie."""
 
     @property
     def role(self) -> Role:

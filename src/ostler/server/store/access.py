@@ -57,6 +57,23 @@ class PersonRow(msgspec.Struct, frozen=True, kw_only=True):
     last_seen_at: str
 
 
+class SignInRow(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who signed in in a browser; of the secret in its cookie only the hash is stored."""
+
+    id: str
+    hash: str
+    way: str
+    """The provider."""
+    mark: str
+    """What decided on the grants; with other rules the sign-in is over."""
+    actor: str
+    name: str
+    grants: str
+    """As JSON."""
+    created_at: str
+    ends_at: str
+
+
 class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
     """How much a tenant, a project or an actor may have; None is no limit."""
 
@@ -80,6 +97,7 @@ class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
     """Revoked ones too: what they did still names them."""
     limits: tuple[LimitsRow, ...] = ()
     people: tuple[PersonRow, ...] = ()
+    sign_ins: tuple[SignInRow, ...] = ()
 
 
 class Access(Protocol):
@@ -107,6 +125,18 @@ class Access(Protocol):
 
     def person_seen(self, new: PersonRow) -> "asyncio.Future[bool]":
         """Somebody came and may do this now; when they came first stays."""
+        ...
+
+    def sign_in(self, new: SignInRow) -> "asyncio.Future[bool]":
+        """Somebody signed in in a browser."""
+        ...
+
+    def sign_out(self, sign_in: str) -> "asyncio.Future[bool]":
+        """It is there no more; False if it was not."""
+        ...
+
+    def forget_sign_ins(self, now: str) -> "asyncio.Future[bool]":
+        """Those that are over are there no more."""
         ...
 
     def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":

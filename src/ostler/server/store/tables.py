@@ -167,6 +167,11 @@ TABLES = (
         ("actor", "tenant", "project", "role", "name", "first_seen_at", "last_seen_at"),
     ),
     Table("reads", ("actor", "project", "session"), ("actor", "project", "session", "turns", "is_failed", "read_at")),
+    Table(
+        "sign_ins",
+        ("id",),
+        ("id", "hash", "way", "mark", "actor", "name", "grants", "created_at", "ends_at"),
+    ),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )
 

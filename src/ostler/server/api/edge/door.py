@@ -5,7 +5,7 @@ import re
 from contextlib import AbstractAsyncContextManager
 from urllib.parse import parse_qsl, urlencode
 
-from ostler.base.errors import NotFound, OstlerError, Stopping
+from ostler.base.errors import ForeignHost, NotFound, OstlerError, Stopping
 from ostler.base.settings import Settings
 from ostler.server.api.edge.asgi import Scope
 from ostler.server.api.edge.certificates import SHOWN, check_shown
@@ -13,15 +13,20 @@ from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH
 from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.services import Counters
+from ostler.server.api.views import API
 from ostler.server.auth import scope as auth
 from ostler.server.auth.authenticator import Authentication, AuthRequest
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import OUTSIDE, RUNNER, identify
+from ostler.server.auth.sign_ins import SignIns
 from ostler.server.quotas.service import Quotas
 from ostler.server.store.acting import act_for
 
 _FOR_ANYONE = frozenset({"GET", "HEAD", "PUT"})
 """Methods of handlers that anyone may call; every other request is refused before a byte of it is read."""
+_READS = frozenset({"GET", "HEAD", "OPTIONS"})
+_OWN_SITES = frozenset({"same-origin", "none", ""})
+_TOKEN_HINT = "Only pages of this server may use the sign-in of its cookie; send a token."  # noqa: S105 - no secret
 FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
 """Where runners show a token or a key of their own, which is checked there."""
 
@@ -51,6 +56,7 @@ class Door:
         settings: Settings,
         counters: Counters,
         relay_secret: str | None,
+        sign_ins: SignIns | None,
     ) -> None:
         """`relay_secret` is what other servers of ours show with requests that they pass on; None if there are none."""
         self._authentication = authentication
@@ -59,6 +65,7 @@ class Door:
         self._settings = settings
         self._counters = counters
         self._relay_secret = relay_secret
+        self._sign_ins = sign_ins
         public, issuer = settings.public_url, settings.oidc_issuer
         self._metadata = f"{public.rstrip('/')}{_METADATA}" if public is not None and issuer is not None else None
 
@@ -97,7 +104,8 @@ class Door:
         else:
             shown = headers.get(b"authorization", "") or _of_terminal(scope)
             names = scope["state"].get(SHOWN, ()) if "state" in scope else ()
-            request = AuthRequest(client=client_of(scope), authorization=shown, names=names)
+            cookie = "" if shown or self._sign_ins is None else cookie_of(scope, headers, self._sign_ins)
+            request = AuthRequest(client=client_of(scope), authorization=shown, cookie=cookie, names=names)
             found = await self._authentication.authenticate(request)
             identify(scope, found)
             found = self._in_named_project(scope, headers, found)
@@ -127,6 +135,31 @@ class Door:
             return found
         scope["query_string"] = urlencode([(name, value) for name, value in query if name != "projectId"]).encode()
         return moved
+
+
+def cookie_of(scope: Scope, headers: dict[bytes, str], sign_ins: SignIns) -> str:
+    """The secret that a browser sends by itself; raises if another page than ours has made it ask.
+
+    Cookies know no ports, so a page of an agent on this host would be let in. Other protocols take no cookies.
+    """
+    if not scope["path"].startswith(f"{API}/"):
+        return ""
+    secret = cookie_named(sign_ins.cookie, headers)
+    if not secret:
+        return ""
+    origin, site = headers.get(b"origin", ""), headers.get(b"sec-fetch-site", "")
+    is_read = scope["type"] == "http" and scope["method"] in _READS
+    if origin and not sign_ins.is_own_origin(origin, headers.get(b"host", "")):
+        raise ForeignHost(header="Origin", value=origin[:80], hint=_TOKEN_HINT)
+    if site not in _OWN_SITES or not (is_read or origin or site == "same-origin"):
+        raise ForeignHost(header="Sec-Fetch-Site", value=site[:50], hint=_TOKEN_HINT)
+    return secret
+
+
+def cookie_named(name: str, headers: dict[bytes, str]) -> str:
+    """The value of a cookie; empty if there is none."""
+    given = (each.strip().partition("=") for each in headers.get(b"cookie", "").split(";"))
+    return next((value for key, _, value in given if key == name), "")
 
 
 def _of_terminal(scope: Scope) -> str:

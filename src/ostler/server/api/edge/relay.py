@@ -35,7 +35,7 @@ _HOP_BY_HOP = frozenset(
     b"connection keep-alive proxy-authenticate proxy-authorization proxy-connection te trailer transfer-encoding "
     b"upgrade".split()
 )
-_NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"origin", b"expect", _SECRET, _SCOPE, _CLIENT}
+_NOT_SENT = _HOP_BY_HOP | {b"host", b"authorization", b"cookie", b"origin", b"expect", _SECRET, _SCOPE, _CLIENT}
 _NOT_ANSWERED = _HOP_BY_HOP | {b"date", b"server"}
 _CONNECT_SECONDS, _WRITE_SECONDS = 3.0, 60.0
 _FIRST_PAUSE, _LONGEST_PAUSE, _TRIES = 0.1, 0.5, 4

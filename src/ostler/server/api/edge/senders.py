@@ -1,5 +1,6 @@
 """From where a request may come: the names that the server is called by, and the pages that may call it."""
 
+import re
 from urllib.parse import urlsplit
 
 from ostler.base.errors import ForeignHost, InvalidRequest
@@ -9,6 +10,8 @@ from ostler.server.api.ui import wanted_file
 
 _EXPOSED = "location, ostler-receipt, idempotency-replayed, retry-after"
 _REMEMBER_SECONDS = "600"
+SIGNED_IN = re.compile(r"/api/v1/sign-in/[a-z]+/done")
+"""Where providers send people back to."""
 Headers = list[tuple[bytes, bytes]]
 
 _ONCE = frozenset({b"host", b"origin", b"authorization", b"ostler-project"})
@@ -92,9 +95,9 @@ class Senders:
 
 
 def _is_visit(scope: Scope, headers: dict[bytes, str]) -> bool:
-    """Whether a person follows a link to our page; an image or a frame of another page does not."""
+    """Whether a person follows a link to our page, or comes back from where they signed in; no image or frame does."""
     is_navigation = headers.get(b"sec-fetch-mode") == "navigate" and headers.get(b"sec-fetch-dest") == "document"
-    return is_navigation and wanted_file(scope) is not None
+    return is_navigation and (wanted_file(scope) is not None or SIGNED_IN.fullmatch(scope["path"]) is not None)
 
 
 def _host_name(host: str) -> str:

@@ -33,6 +33,7 @@ _TAGS = ["access"]
 @get("/me", operation_id="system.whoami", tags=["system"], sync_to_thread=False, role="viewer")
 def who_am_i(services: Services, caller: Scope) -> Me:
     """The caller: who it is, where this request counts, and what it may do there."""
+    called = (row.name for row in services.directory.people(caller) if row.actor == caller.actor and row.name)
     return Me(
         actor=caller.actor,
         role=caller.role,
@@ -40,6 +41,8 @@ def who_am_i(services: Services, caller: Scope) -> Me:
         tenant=caller.tenant,
         project=caller.project,
         projects=tuple(map(_project, services.directory.projects(caller))),
+        name=next(called, None),
+        signed_in=caller.sign_in is not None,
     )
 
 

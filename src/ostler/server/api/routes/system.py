@@ -15,7 +15,7 @@ from ostler.server.runners.agents import all_agents
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
 from ostler.wire.fleets import ingest_schema
-from ostler.wire.system import Health, IdentityProvider, Providers, Ready, Version
+from ostler.wire.system import Health, IdentityProvider, Providers, Ready, Version, WayToSignIn
 from ostler.wire.tasks import TaskSettings
 
 
@@ -61,15 +61,14 @@ async def root_ready(services: Services) -> Response[Ready]:
 @get("/api/v1/providers", operation_id="system.providers", tags=["system"], sync_to_thread=False, role="anyone")
 def providers(services: Services) -> Providers:
     """Where people sign in to get a token for this server."""
-    settings = services.settings
-    if settings.oidc_issuer is None or settings.oidc_audience is None:
-        return Providers(items=())
+    settings, ways = services.settings, services.sign_ins.ways.values() if services.sign_ins is not None else ()
+    items: tuple[IdentityProvider, ...] = ()
+    if settings.oidc_issuer is not None and settings.oidc_audience is not None:
+        client = settings.client_for_command_line()
+        items = (IdentityProvider(issuer=settings.oidc_issuer, audience=settings.oidc_audience, client_id=client),)
     return Providers(
-        items=(
-            IdentityProvider(
-                issuer=settings.oidc_issuer, audience=settings.oidc_audience, client_id=settings.oidc_client_id
-            ),
-        )
+        items=items,
+        browser=tuple(WayToSignIn(name=way.name, path=f"/api/v1/sign-in/{way.id}") for way in ways),
     )
 
 

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import astuple, fields
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, SignInRow, TenantRow
 from ostler.server.store.sql.reading import Query, rows_of
 from ostler.server.store.sql.verbs import Reader
 
@@ -22,7 +22,7 @@ class SqlAccess:
         self._change = change
 
     async def all(self) -> AccessRows:
-        """Read the five tables."""
+        """Read the six tables."""
         return await self._reader.read(_all)
 
     def add_tenant(self, new: TenantRow) -> "asyncio.Future[bool]":
@@ -44,6 +44,18 @@ class SqlAccess:
     def person_seen(self, new: PersonRow) -> "asyncio.Future[bool]":
         """Add or change a row."""
         return self._change(_PERSON_SEEN, astuple(new))
+
+    def sign_in(self, new: SignInRow) -> "asyncio.Future[bool]":
+        """Add a row."""
+        return self._change(_insert("sign_ins", SignInRow), astuple(new))
+
+    def sign_out(self, sign_in: str) -> "asyncio.Future[bool]":
+        """Remove a row."""
+        return self._change("DELETE FROM sign_ins WHERE id = ?", (sign_in,))
+
+    def forget_sign_ins(self, now: str) -> "asyncio.Future[bool]":
+        """Remove rows."""
+        return self._change("DELETE FROM sign_ins WHERE ends_at <= ?", (now,))
 
     def add_key(self, new: ApiKeyRow) -> "asyncio.Future[bool]":
         """Add a row."""
@@ -90,12 +102,14 @@ def _all() -> Query[AccessRows]:
     keys = yield from rows_of(_select("api_keys", ApiKeyRow, "id"))
     limits = yield from rows_of(f"SELECT scope, id, {', '.join(_NUMBERS)} FROM limits ORDER BY scope, id")  # noqa: S608  fixed names
     people = yield from rows_of(f"SELECT {', '.join(_columns(PersonRow))} FROM people ORDER BY actor, tenant, project")  # noqa: S608  fixed names
+    sign_ins = yield from rows_of(_select("sign_ins", SignInRow, "id"))
     return AccessRows(
         tenants=tuple(TenantRow(**_named(TenantRow, row)) for row in tenants),
         projects=tuple(ProjectRow(**_named(ProjectRow, row)) for row in projects),
         keys=tuple(ApiKeyRow(**_named(ApiKeyRow, row)) for row in keys),
         limits=tuple(LimitsRow(**_named(LimitsRow, row)) for row in limits),
         people=tuple(PersonRow(**_named(PersonRow, row)) for row in people),
+        sign_ins=tuple(SignInRow(**_named(SignInRow, row)) for row in sign_ins),
     )
 
 

@@ -10,6 +10,7 @@ from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.reads_schema import READS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
+from ostler.server.store.sql.sign_ins_schema import SIGN_INS
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
 from ostler.server.store.sql.triggers_schema import TRIGGERS, TRIGGERS_POSTGRES
 from ostler.server.store.sql.webhooks_schema import WEBHOOKS, WEBHOOKS_POSTGRES
@@ -411,6 +412,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(AUDIT + PEOPLE, AUDIT + PEOPLE),
     Migration(FILES + REMOVED, FILES + REMOVED),
     Migration(READS, READS),
+    Migration(SIGN_INS, SIGN_INS),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -1,0 +1,253 @@
+"""Signing in in a browser: at a provider and back, what its cookie is good for, and what is refused on the way."""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import pytest
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
+
+from tests.server.api.test_keys import TOKEN, client_of
+from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
+from tests.support.providers import AUDIENCE, WEB_CLIENT, WEB_SECRET, Provider, running_provider
+from tests.support.serving import RunningServer, running_server
+
+pytestmark = pytest.mark.lane("server")
+RULES = [{"claim": "groups", "equals": "team", "role": "operator", "project": "default"}]
+PAGE = {"accept": "text/html"}
+
+
+@pytest.fixture(scope="module")
+def provider() -> Iterator[Provider]:
+    with running_provider() as running:
+        running.granted = {"groups": ["team"], "name": "Anna A."}
+        yield running
+
+
+def settings_of(provider: Provider) -> tuple[str, ...]:
+    rules = ("--oidc-issuer", provider.issuer, "--oidc-audience", AUDIENCE, "--oidc-claims", json.dumps(RULES))
+    client = ("--oidc-client-id", WEB_CLIENT, "--oidc-client-secret", WEB_SECRET)
+    return ("--token", TOKEN, *rules, *client)
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory, provider: Provider) -> Iterator[RunningServer]:
+    with running_server(tmp_path_factory.mktemp("sign-in") / "state", *settings_of(provider)) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(server: RunningServer) -> Iterator[httpx.Client]:
+    """A client that keeps cookies, as a browser does."""
+    with httpx.Client(base_url=server.url, timeout=60) as client:
+        yield client
+
+
+def sign_in(browser: httpx.Client, provider: Provider, page: str = "/inbox", **claims: Any) -> httpx.Response:
+    return browser.get(provider.came(begin(browser, page), **claims), headers=PAGE)
+
+
+def begin(browser: httpx.Client, page: str = "/") -> str:
+    answer = browser.get("/api/v1/sign-in/oidc", params={"next": page})
+    assert answer.status_code == 303, answer.text
+    return answer.headers["location"]
+
+
+def me(browser: httpx.Client) -> dict[str, Any]:
+    return dict(browser.get("/api/v1/me").json())
+
+
+@pytest.mark.lane("fast")
+def test_who_signs_in_is_known_by_a_cookie_until_they_sign_out(
+    server: RunningServer, browser: httpx.Client, provider: Provider
+) -> None:
+    assert browser.get("/api/v1/providers").json()["browser"] == [
+        {"name": provider.issuer.removeprefix("http://"), "path": "/api/v1/sign-in/oidc"}
+    ]
+    assert_problem(browser.get("/api/v1/me"), "token_invalid")
+    answer = sign_in(browser, provider)
+    assert (answer.status_code, answer.headers["location"]) == (303, "/inbox")
+    kept = next(each for each in answer.headers.get_list("set-cookie") if each.startswith("ostler="))
+    assert {"HttpOnly", "Path=/", "SameSite=lax", "Max-Age=43200"} <= {part.strip() for part in kept.split(";")}
+    known = me(browser)
+    assert (known["actor"], known["name"], known["role"]) == ("oidc:anna", "Anna A.", "operator")
+    assert known["signedIn"] is True
+    own = {"origin": server.url}
+    assert browser.post("/api/v1/sessions", json={"agent": "mock"}, headers=own).status_code == 201
+    left = browser.post("/api/v1/sign-out", headers=own)
+    after = urlencode({"client_id": WEB_CLIENT, "post_logout_redirect_uri": f"{server.url}/"})
+    assert left.json() == {"next": f"{provider.issuer}/leave?{after}"}
+    assert_problem(browser.get("/api/v1/me"), "token_invalid")
+    with client_of(server, TOKEN) as token:
+        lines = token.get("/audit", params={"actor": "oidc:anna"}).json()["items"]
+    assert {"sign-in.finish", "sign-in.end", "sessions.create"} <= {each["action"] for each in lines}
+
+
+def test_a_cookie_that_was_copied_is_good_for_nothing_after_signing_out(
+    server: RunningServer, browser: httpx.Client, provider: Provider
+) -> None:
+    sign_in(browser, provider)
+    copied = {"cookie": f"ostler={browser.cookies['ostler']}"}
+    assert httpx.get(f"{server.url}/api/v1/me", headers=copied).status_code == 200
+    assert browser.post("/api/v1/sign-out", headers={"origin": server.url}).status_code == 200
+    assert_problem(httpx.get(f"{server.url}/api/v1/me", headers=copied), "token_invalid")
+
+
+def test_who_signs_in_again_has_another_cookie_and_the_first_is_over(
+    server: RunningServer, browser: httpx.Client, provider: Provider
+) -> None:
+    sign_in(browser, provider)
+    first = {"cookie": f"ostler={browser.cookies['ostler']}"}
+    sign_in(browser, provider)
+    assert me(browser)["actor"] == "oidc:anna"
+    assert_problem(httpx.get(f"{server.url}/api/v1/me", headers=first), "token_invalid")
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"origin": "http://localhost:3000"},
+        {"origin": "https://evil.example"},
+        {"origin": "null"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site"},
+        {},
+    ],
+    ids=str,
+)
+def test_other_pages_of_this_host_may_not_use_the_cookie(
+    server: RunningServer, browser: httpx.Client, provider: Provider, headers: dict[str, str]
+) -> None:
+    sign_in(browser, provider)
+    assert_problem(browser.post("/api/v1/sessions", json={"agent": "mock"}, headers=headers), "foreign_origin")
+    address = f"{server.url.replace('http', 'ws')}/api/v1/sessions/none/terminal/ws"
+    with (
+        pytest.raises(InvalidStatus) as refused,
+        connect(address, additional_headers={"cookie": f"ostler={browser.cookies['ostler']}", **headers}),
+    ):
+        pass
+    assert refused.value.response.status_code == 403
+
+
+def test_a_read_without_a_word_of_whose_page_asks_is_answered_and_one_of_another_is_not(
+    browser: httpx.Client, provider: Provider
+) -> None:
+    sign_in(browser, provider)
+    assert browser.get("/api/v1/me").status_code == 200
+    assert browser.get("/api/v1/me", headers={"sec-fetch-site": "same-origin"}).status_code == 200
+    other = {"sec-fetch-site": "same-site"}
+    assert_problem(browser.get("/api/v1/events?stream=true", headers=other), "foreign_origin")
+
+
+@pytest.mark.parametrize("path", ["/mcp", "/acp", "/v1/sessions"])
+def test_other_protocols_take_no_cookie(browser: httpx.Client, provider: Provider, path: str) -> None:
+    sign_in(browser, provider)
+    assert browser.get(path, headers={"accept": "application/json, text/event-stream"}).status_code == 401
+
+
+@pytest.mark.parametrize(
+    "page", ["//evil.example", "/\\evil.example", "https://evil.example", "/\t/evil.example", "", "/" + "a" * 1001]
+)
+def test_nobody_is_sent_to_another_server_after_signing_in(browser: httpx.Client, page: str) -> None:
+    answer = browser.get("/api/v1/sign-in/oidc", params={"next": page})
+    assert "next" in assert_problem(answer, "invalid_request")["errors"]
+
+
+def test_a_state_that_is_missing_another_or_used_before_is_refused(browser: httpx.Client, provider: Provider) -> None:
+    back = provider.came(begin(browser))
+    with httpx.Client(base_url=browser.base_url, timeout=60) as other:
+        assert "has not begun" in assert_problem(other.get(back), "sign_in_failed")["detail"]
+        assert "ostler" not in other.cookies
+    assert browser.get(back).status_code == 303
+    assert "has not begun" in assert_problem(browser.get(back), "sign_in_failed")["detail"]
+    begin(browser)
+    assert "another sign-in" in assert_problem(browser.get(back), "sign_in_failed")["detail"]
+
+
+@pytest.mark.parametrize(
+    ("claims", "words"),
+    [
+        ({"nonce": "another"}, "another sign-in"),
+        ({"aud": "another"}, "audience"),
+        ({"iss": "http://127.0.0.1:1"}, "issuer"),
+        ({"exp": 1_700_000_000}, "expired"),
+        ({"azp": "another"}, "another sign-in"),
+    ],
+    ids=str,
+)
+def test_an_answer_that_is_not_for_this_sign_in_is_refused(
+    browser: httpx.Client, provider: Provider, claims: dict[str, Any], words: str
+) -> None:
+    detail = assert_problem(browser.get(provider.came(begin(browser), **claims)), "sign_in_failed")["detail"]
+    assert words in detail
+    assert "ostler" not in browser.cookies
+
+
+def test_an_answer_of_another_provider_or_a_refusal_is_told(browser: httpx.Client, provider: Provider) -> None:
+    back = provider.came(begin(browser))
+    assert "provider that was asked" in browser.get(back.partition("&iss=")[0]).json()["detail"]
+    refused = provider.came(begin(browser)).replace("code=", "error=access_denied&was=")
+    assert "access_denied" in assert_problem(browser.get(refused), "sign_in_failed")["detail"]
+
+
+def test_a_code_that_is_over_is_told_on_a_page(browser: httpx.Client, provider: Provider) -> None:
+    back = provider.came(begin(browser))
+    provider.codes.clear()
+    answer = browser.get(back, headers=PAGE)
+    assert (answer.status_code, answer.headers["content-type"]) == (400, "text/html; charset=utf-8")
+    assert "<h1>Not signed in</h1>" in answer.text
+    assert "does not take its own code any more" in answer.text
+    assert "default-src 'none'" in answer.headers["content-security-policy"]
+
+
+def test_a_provider_that_is_away_is_told(tmp_path: Path, browser: httpx.Client, provider: Provider) -> None:
+    back = provider.came(begin(browser))
+    provider.is_away = True
+    try:
+        answer = browser.get(back, headers=PAGE)
+    finally:
+        provider.is_away = False
+    assert (answer.status_code, "cannot be asked" in answer.text) == (503, True)
+
+
+def test_who_has_no_role_is_told_so_and_noted(server: RunningServer, browser: httpx.Client, provider: Provider) -> None:
+    answer = sign_in(browser, provider, sub="bert", groups=["cooks"])
+    assert (answer.status_code, "<h1>No role</h1>" in answer.text, "groups" in answer.text) == (403, True, True)
+    assert "ostler" not in browser.cookies
+    with client_of(server, TOKEN) as token:
+        wait_until(lambda: token.get("/audit", params={"actor": "oidc:bert"}).json()["items"] != [], what="the line")
+
+
+def test_a_stream_ends_when_its_reader_signs_out(
+    server: RunningServer, browser: httpx.Client, provider: Provider
+) -> None:
+    sign_in(browser, provider)
+    with browser.stream("GET", "/api/v1/events?stream=true") as stream:
+        assert stream.status_code == 200
+        assert browser.post("/api/v1/sign-out", headers={"origin": server.url}).status_code == 200
+        assert all(True for _ in stream.iter_bytes())  # to its end
+
+
+def test_sign_ins_outlive_the_server_and_end_with_the_rules(tmp_path: Path, provider: Provider) -> None:
+    with running_server(tmp_path / "state", *settings_of(provider)) as first:
+        with httpx.Client(base_url=first.url, timeout=60) as browser:
+            sign_in(browser, provider)
+            kept = {"cookie": f"ostler={browser.cookies['ostler']}"}
+        first.process.kill()
+        first.process.wait()
+    with running_server(tmp_path / "state", *settings_of(provider)) as second:
+        assert httpx.get(f"{second.url}/api/v1/me", headers=kept).json()["actor"] == "oidc:anna"
+    changed = json.dumps([{**RULES[0], "role": "viewer"}])
+    with running_server(tmp_path / "state", *settings_of(provider), "--oidc-claims", changed) as third:
+        assert httpx.get(f"{third.url}/api/v1/me", headers=kept).status_code == 401
+
+
+def test_without_a_provider_nobody_signs_in_in_a_browser(server: RunningServer, browser: httpx.Client) -> None:
+    assert_problem(browser.get("/api/v1/sign-in/github"), "not_found")
+    with client_of(server, TOKEN) as token:
+        assert_problem(token.post("/sign-out"), "token_invalid")
