@@ -2,11 +2,13 @@
 
 import gc
 import os
+from pathlib import Path
 from typing import Any
 
 import click
 import msgspec
 
+from ostler.base.development import WHEN, development_files, with_files
 from ostler.base.settings import ENV_PREFIX, Settings, load_settings, setting_help
 
 
@@ -43,7 +45,12 @@ def _serve(**flags: Any) -> int:
     from ostler.app import serve  # noqa: PLC0415 - only this command may see the server
 
     given = {name: value for name, value in flags.items() if value not in (None, ())}
-    return serve(load_settings(flags=given, environ=os.environ))
+    files = development_files(os.environ, Path.cwd())
+    settings = load_settings(flags=given, environ=with_files(os.environ, files))
+    if files:
+        named = " and ".join(file.name for file in files)
+        click.echo(f"Development ({WHEN}): variables of {named} count too. Never run a server for others so.", err=True)
+    return serve(settings)
 
 
 command = click.Command("serve", callback=_serve, params=_options(), help="Start the server.")
