@@ -4,6 +4,7 @@ import base64
 import json
 import os
 import signal
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -146,3 +147,25 @@ def test_desktops_are_refused_with_what_is_missing(v1: httpx.Client, method: str
     problem = assert_problem(v1.request(method, f"/desktop/{path}"), "not_supported")
     assert problem["status"] == 501
     assert "display" in problem["detail"]
+
+
+def test_input_that_a_terminal_does_not_take_ends_with_its_process(v1: httpx.Client, tmp_path: Path) -> None:
+    deaf = start(v1, "stty raw -echo; echo ready; exec sleep 300", cwd=str(tmp_path), tty=True)
+    path = f"/processes/{deaf['id']}"
+    wait_until(lambda: bool(v1.get(f"{path}/logs").json()["entries"]), "its terminal is set")
+    answers: list[int] = []
+
+    def type_in() -> None:
+        with httpx.Client(base_url=v1.base_url, timeout=60) as client:
+            for count in (1, 60_000, 60_000):
+                answers.append(client.post(f"{path}/input", json={"data": "x" * count}).status_code)
+
+    typing = [threading.Thread(target=type_in) for _ in range(2)]
+    for each in typing:
+        each.start()
+    wait_until(lambda: bool(answers), "something was typed")
+    assert v1.post(f"{path}/kill").status_code == 200
+    for each in typing:
+        each.join(30)
+    assert not any(each.is_alive() for each in typing)
+    assert set(answers) <= {200, 409}

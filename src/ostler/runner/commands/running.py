@@ -42,6 +42,9 @@ class RunningCommand:
         self._changed = asyncio.Event()
         self._quiet = asyncio.Event()
         """The terminal has nothing more to say."""
+        self._typing = asyncio.Lock()
+        self._room = asyncio.Event()
+        """The terminal takes more, or nothing ever again."""
         if master is not None:
             os.set_blocking(master, False)
             asyncio.get_running_loop().add_reader(master, self._read_terminal, master)
@@ -114,9 +117,11 @@ class RunningCommand:
     def _let_go(self) -> None:
         if self._master is not None:
             asyncio.get_running_loop().remove_reader(self._master)
+            asyncio.get_running_loop().remove_writer(self._master)
             os.close(self._master)
             self._master = None
         self._quiet.set()
+        self._room.set()
 
     def _add(self, stream: CommandStream, data: bytes) -> None:
         self._last += 1
@@ -160,7 +165,7 @@ class RunningCommand:
         if self.is_over:
             raise CommandConflict(reason=f"The process '{self.id}' has ended; it takes no input.")
         if self._master is not None:
-            await _write_all(self._master, data)
+            await self._type(data)
             return
         if not self.order.interactive or self._process.stdin is None:
             raise CommandConflict(
@@ -169,6 +174,26 @@ class RunningCommand:
         with suppress(BrokenPipeError, ConnectionResetError):  # it has closed its input
             self._process.stdin.write(data)
             await self._process.stdin.drain()
+
+    async def _type(self, data: bytes) -> None:
+        """Write to the terminal as fast as the command reads; its number is another file's once it is closed."""
+        async with self._typing:
+            while data and (master := self._master) is not None:
+                try:
+                    data = data[os.write(master, data) :]
+                except BlockingIOError:
+                    await self._writable(master)
+                except OSError:  # nobody has its other end any more
+                    return
+
+    async def _writable(self, master: int) -> None:
+        self._room.clear()
+        asyncio.get_running_loop().add_writer(master, self._room.set)
+        try:
+            await self._room.wait()
+        finally:
+            if self._master is not None:
+                asyncio.get_running_loop().remove_writer(master)
 
     def resize(self, columns: int, rows: int) -> None:
         """Tell the terminal its size."""
@@ -181,17 +206,3 @@ class RunningCommand:
         if not self.is_over:
             await end(self._process, signal.SIGHUP if self.order.tty else signal.SIGTERM)
         await asyncio.wait([self._task])
-
-
-async def _write_all(master: int, data: bytes) -> None:
-    loop = asyncio.get_running_loop()
-    while data:
-        try:
-            data = data[os.write(master, data) :]
-        except BlockingIOError:
-            writable = asyncio.Event()
-            loop.add_writer(master, writable.set)
-            try:
-                await writable.wait()
-            finally:
-                loop.remove_writer(master)
