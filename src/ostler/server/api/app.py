@@ -109,7 +109,7 @@ def _session_named(connection: ASGIConnection[Any, Any, Any, Any]) -> str:
     if (session := connection.path_params.get("session")) is not None:
         return str(session)
     named = {value for name, value in connection.query_params.multi_items() if name in {"sessionId", "session_id"}}
-    return str(*named) if len(named) == 1 else ""
+    return str(next(iter(named))) if len(named) == 1 else ""
 
 
 @functools.cache
