@@ -2,7 +2,7 @@
 
 import pytest
 
-from ostler.server.triggers.signatures import Sent, is_genuine
+from ostler.server.triggers.signatures import Sent, is_genuine, is_secret_header
 from ostler.wire.triggers import NewSignature, SignatureScheme
 
 BODY = '{"type":"push","id":1,"text":"grüß"}'.encode()
@@ -57,3 +57,10 @@ def test_what_was_signed_long_ago_or_for_later_is_not_genuine(
     scheme: SignatureScheme, secret: str, headers: dict[str, str], now: int
 ) -> None:
     assert not _is_genuine(NewSignature(scheme=scheme, secret=secret), headers, now=now)
+
+
+def test_headers_that_prove_something_are_not_stored() -> None:
+    github = NewSignature(scheme="github")
+    names = ("x-api-key", "x-webhook-secret", "proxy-authorization", "x-auth-key", "cookie", "x-hub-signature-256")
+    assert [name for name in names if not is_secret_header(github, name)] == []
+    assert not is_secret_header(github, "x-github-event")

@@ -112,6 +112,7 @@ _ID_HEADERS = {
     "standard": ("webhook-id",),
     "token": ("idempotency-key", "webhook-id"),
 }
+_SECRET_WORDS = ("signature", "token", "secret", "password", "authorization", "x-auth", "api-key", "apikey")
 _ID_FIELDS = {"slack": "event_id", "stripe": "id"}
 
 
@@ -127,8 +128,4 @@ def name_of(signature: NewSignature, sent: Sent, event: object) -> str | None:
 
 def is_secret_header(signature: NewSignature, name: str) -> bool:
     """Whether a header proves something, so that it is not stored."""
-    return (
-        "signature" in name
-        or "token" in name
-        or name in {"authorization", "cookie", "proxy-authorization", (signature.header or "").lower()}
-    )
+    return any(word in name for word in _SECRET_WORDS) or name in {"cookie", (signature.header or "").lower()}
