@@ -5,8 +5,8 @@ one chain are told in the order they came: the job of each looks after those bef
 """
 
 import asyncio
-from collections import defaultdict
 from collections.abc import Mapping
+from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
@@ -50,7 +50,7 @@ class Deliveries:
         self._rows = sessions.store.triggers
         self._sessions = sessions
         self._runners = runners
-        self._chains: defaultdict[tuple[str, str], asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._chains: WeakValueDictionary[tuple[str, str], asyncio.Lock] = WeakValueDictionary()
 
     @property
     def work(self) -> Work:
@@ -66,7 +66,7 @@ class Deliveries:
             if row.chain is None:
                 await self._act(trigger, row)
                 return
-            async with self._chains[trigger.id, row.chain]:
+            async with self._chains.setdefault((trigger.id, row.chain), asyncio.Lock()):
                 for each in await self._rows.waiting(row):
                     await self._act(trigger, each)
 
