@@ -68,6 +68,7 @@ def test_what_is_over_time_or_not_there_fails_with_its_reason(two: Talk, ostler:
     assert again.returncode == 0, again.stdout + again.stderr
 
 
+@pytest.mark.lane("cli")
 def test_a_command_writes_to_its_copy_alone_and_sees_no_home_of_the_follower(
     server: RunningServer, env: dict[str, str], ostler: Ostler, tmp_path: Path
 ) -> None:
@@ -86,6 +87,7 @@ def test_a_command_writes_to_its_copy_alone_and_sees_no_home_of_the_follower(
     assert ((tmp_path / "copy" / "mine").exists(), (tmp_path / "away").exists()) == (True, False)
 
 
+@pytest.mark.lane("cli")
 def test_a_follower_says_what_is_wrong_with_its_session_and_that_its_server_is_away(
     env: dict[str, str], ostler: Ostler, tmp_path: Path
 ) -> None:
@@ -102,6 +104,7 @@ def test_a_follower_says_what_is_wrong_with_its_session_and_that_its_server_is_a
     assert away.wait(30) == 0
 
 
+@pytest.mark.lane("cli")
 def test_where_no_jail_can_be_built_that_is_said(env: dict[str, str], ostler: Ostler, tmp_path: Path) -> None:
     empty = tmp_path / "empty"
     empty.mkdir()
