@@ -265,3 +265,38 @@ def test_whoever_asks_while_a_push_hangs_is_not_left_waiting(
             hangs.unlink()
         assert pushed.result().status_code == 200
     assert api.patch(f"/sessions/{session}", json={"model": "mock-small"}).status_code == 200
+
+
+@pytest.mark.lane("work")
+def test_lines_and_files_are_applied_one_after_the_other_and_the_rest_follows(
+    shop: tuple[httpx.Client, RunningServer, str, State, Path],
+) -> None:
+    api, *_, bare = shop
+    folder = bare.parents[2] / "piecewise"
+    folder.mkdir()
+    (folder / "list.txt").write_text("".join(f"line {at}\n" for at in range(1, 41)))
+    (folder / "mine.txt").write_text("mine\n")
+    session = new_session(api, folder, repo={"mode": "folder", "path": str(folder)})
+    edits = ("mock: edit list.txt line 3\\n -> three\\n", "mock: edit list.txt line 30\\n -> thirty\\n")
+    say(api, session, *edits, "mock: write a.txt a", "mock: write mine.txt theirs")
+
+    def apply(**wanted: object) -> list[str]:
+        answer = api.post(f"/sessions/{session}/apply", json=wanted)
+        assert answer.is_success, answer.text
+        found: list[str] = answer.json()["paths"]
+        return found
+
+    assert apply(paths=["list.txt"], lines=[28, 33]) == ["list.txt"]
+    text = (folder / "list.txt").read_text()
+    assert ("thirty" in text, "three" in text, (folder / "a.txt").exists()) == (True, False, False)
+    assert_problem(
+        api.post(f"/sessions/{session}/apply", json={"paths": ["list.txt"], "lines": [28, 33]}), "unprocessable"
+    )
+    assert (apply(paths=["a.txt"]), apply(paths=["a.txt"])) == (["a.txt"], [])
+    (folder / "mine.txt").write_text("mine, changed\n")
+    refused = api.post(f"/sessions/{session}/apply", json={"paths": ["mine.txt"]})
+    assert "mine.txt" in assert_problem(refused, "delivery_conflict")["detail"]
+    (folder / "mine.txt").write_text("mine\n")
+    _deliver(api, session, mode="local")
+    text = (folder / "list.txt").read_text()
+    assert ("thirty" in text, "three\n" in text, (folder / "mine.txt").read_text()) == (True, True, "theirs")

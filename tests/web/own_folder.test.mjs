@@ -87,6 +87,24 @@ test("a piece of a file and a whole file are discarded in a review of the turn",
   await page.context().close();
 });
 
+test("a piece of a file and a whole file are applied to the folder that the session has a copy of", async () => {
+  const place = join(folder, "lists");
+  mkdirSync(place);
+  writeFileSync(join(place, "list.txt"), Array.from({ length: 40 }, (_, at) => `line ${at}\n`).join(""));
+  const script = ["mock: edit list.txt line 3\\n -> three\\n", "mock: edit list.txt line 30 -> thirty", "mock: write a.txt a"];
+  const id = await startSession(api, script.join("\n"), { repo: { mode: "folder", path: place }, permissionMode: "bypass" });
+  await wait(id, 1);
+  const page = await openPage(browser, `${server.url}/sessions/${id}/review`);
+  await page.getByRole("button", { name: /^Apply lines 2\d to \d+ of list.txt/ }).click();
+  await page.getByText(/^Applied in .*lists: list.txt/).waitFor();
+  await page.getByRole("button", { name: "Apply a.txt" }).click();
+  await page.getByText(/^Applied in .*lists: a.txt/).waitFor();
+  const text = readFileSync(join(place, "list.txt"), "utf8");
+  assert.deepEqual([text.includes("thirty"), text.includes("three"), readFileSync(join(place, "a.txt"), "utf8")], [true, false, "a"]);
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
 test("a folder without git says what is missing and offers to make it a repository, and a copy", async () => {
   const plain = join(folder, "plain");
   mkdirSync(plain);

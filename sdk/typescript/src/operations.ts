@@ -121,6 +121,7 @@ export const OPERATIONS = {
   "schedules.run": "POST /api/v1/schedules/{schedule}/run",
   "schedules.runs": "GET /api/v1/schedules/{schedule}/runs",
   "schedules.show": "GET /api/v1/schedules/{schedule}",
+  "sessions.apply": "POST /api/v1/sessions/{session}/apply",
   "sessions.bring": "POST /api/v1/imports",
   "sessions.cancel": "POST /api/v1/sessions/{session}/cancel",
   "sessions.clear-queue": "DELETE /api/v1/sessions/{session}/queue",

@@ -20,6 +20,8 @@ from ostler.wire.tasks import (
     UploadTicket,
 )
 from ostler.wire.workspaces import (
+    AppliedChanges,
+    ApplyChanges,
     ArchiveForm,
     ArtifactList,
     DeliveryMode,
@@ -157,6 +159,12 @@ def undo_turn(
     """
     body = UndoTurn(turn=turn, paths=tuple(paths) if paths is not None else None, lines=lines)
     return _patient(post(_place(session, "undo"), _reads(Undone), body))
+
+
+def apply_changes(session: str, paths: Sequence[str], *, lines: tuple[int, int] | None = None) -> Call[AppliedChanges]:
+    """Bring files, or lines of one, into the folder that the workspace was made from; the rest may follow later."""
+    body = ApplyChanges(paths=tuple(paths), lines=lines)
+    return _patient(post(_place(session, "apply"), _reads(AppliedChanges), body))
 
 
 def init_git(session: str) -> Call[MadeRepository]:

@@ -181,6 +181,7 @@ class RemoteWorkspaces(RemoteFiles, RemoteCommands):
     snapshot_of_person = remote(Workspaces.snapshot_of_person)
     restore = remote(Workspaces.restore)
     take_back = remote(Workspaces.take_back)
+    apply_part = remote(Workspaces.apply_part)
     fork = remote(Workspaces.fork)
     deliver = remote(Workspaces.deliver)
     pull_request = remote(Workspaces.pull_request)

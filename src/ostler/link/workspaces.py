@@ -168,6 +168,11 @@ class Workspaces(Protocol):
     ) -> tuple[str, ...]:
         """Take back what was changed in these files, or these lines, between two snapshots, unless it changed since."""
 
+    async def apply_part(
+        self, workspace: str, *, folder: str, paths: tuple[str, ...], lines: tuple[int, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Bring these files, or these lines of one, into the folder that a workspace was made from."""
+
     async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> Workspace:
         """A new workspace that begins as a snapshot, and for a new session a home with the memory of that moment."""
 

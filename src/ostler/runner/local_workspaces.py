@@ -19,6 +19,7 @@ from ostler.runner.runtimes.memories import Memories
 from ostler.runner.session_folders import SessionFolders
 from ostler.runner.setups import Setups
 from ostler.runner.starting.starter import Starter
+from ostler.runner.workspaces.git import Git
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import (
     Credential,
@@ -106,15 +107,7 @@ class LocalWorkspaces:
 
     async def check_folder(self, path: str) -> bool:
         """Hold a folder against the policy, and see whether it is in a checkout."""
-        return await asyncio.to_thread(self._is_in_checkout, path)
-
-    def _is_in_checkout(self, path: str) -> bool:
-        folder = allowed_folder(path, self._policy, field="cwd")
-        try:
-            allowed_folder(find_checkout(self._library.storage.git, folder).top, self._policy)
-        except OstlerError:  # a folder like any other
-            return False
-        return True
+        return await asyncio.to_thread(_is_in_checkout, self._library.storage.git, path, self._policy)
 
     async def allowed_path(self, path: str, folders: tuple[str, ...], *, whole: bool = False) -> MachinePath:
         """Hold a path against the policy."""
@@ -230,6 +223,15 @@ class LocalWorkspaces:
             workspace, lambda: take_back(states, workspace, old, new, paths, lines)
         )
 
+    async def apply_part(
+        self, workspace: str, *, folder: str, paths: tuple[str, ...], lines: tuple[int, ...] | None = None
+    ) -> tuple[str, ...]:
+        """Bring some of it where it came from."""
+        from ostler.runner.delivery.checkouts import apply_part  # noqa: PLC0415 - with the rest of delivery, on use
+
+        states = self._library.states
+        return await self._library.threads.alone(workspace, lambda: apply_part(states, workspace, folder, paths, lines))
+
     async def fork(self, snapshot: str, *, session: str, with_memory: bool) -> wire.Workspace:
         """A new workspace from a snapshot."""
         made = await self._library.fork(snapshot)
@@ -293,6 +295,15 @@ class LocalWorkspaces:
         self._sessions.close()
         with suppress(OstlerError):
             await self._library.close()
+
+
+def _is_in_checkout(git: Git, path: str, policy: Policy) -> bool:
+    folder = allowed_folder(path, policy, field="cwd")
+    try:
+        allowed_folder(find_checkout(git, folder).top, policy)
+    except OstlerError:  # a folder like any other
+        return False
+    return True
 
 
 def _check_repo(repo: wire.Repo, policy: Policy) -> None:

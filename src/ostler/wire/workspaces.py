@@ -310,6 +310,23 @@ class Undone(Answer, frozen=True, kw_only=True):
     """Of the files as they are then."""
 
 
+class ApplyChanges(Body, frozen=True, kw_only=True):
+    """Which changes to bring into the folder that the workspace was made from."""
+
+    paths: Annotated[tuple[str, ...], msgspec.Meta(min_length=1, max_length=1000)]
+    """These files, as they are now."""
+    lines: Annotated[tuple[int, ...], msgspec.Meta(min_length=2, max_length=2)] | None = None
+    """Of one file only the changes in these lines, from the first to the last, as it is now."""
+
+
+class AppliedChanges(Answer, frozen=True, kw_only=True):
+    """What was brought there."""
+
+    folder: str
+    paths: tuple[str, ...]
+    """The files that were written or removed; none if all of it was there."""
+
+
 class ForkSession(Body, frozen=True, kw_only=True):
     """A new session that begins as this one was at the end of a turn; without a turn, as it is now."""
 

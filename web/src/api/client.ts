@@ -41,6 +41,8 @@ import type {
   Problem,
   PushTemplate,
   HandoffSession,
+  AppliedChanges,
+  ApplyChanges,
   MadeRepository,
   EditWebhook,
   MarkRead,
@@ -296,6 +298,8 @@ export const api = {
   editWebhook: (webhook: string, part: EditWebhook) =>
     call<Webhook>("PATCH", `/webhooks/${id(webhook)}`, { body: part }),
   removeWebhook: (webhook: string) => call<void>("DELETE", `/webhooks/${id(webhook)}`),
+  apply: (session: string, wanted: ApplyChanges) =>
+    call<AppliedChanges>("POST", `/sessions/${id(session)}/apply`, { body: wanted }),
   initGit: (session: string) => call<MadeRepository>("POST", `/sessions/${id(session)}/git`),
   undo: (session: string, wanted: Partial<UndoTurn>) =>
     call<Undone>("POST", `/sessions/${id(session)}/undo`, { body: wanted }),

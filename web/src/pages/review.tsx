@@ -13,7 +13,7 @@ import { BeginComment, CommentCard, Editor, SendComments } from "../session/revi
 import { Lines } from "../session/review_lines";
 import { isCode, placeOf, placeText, useComments, type Chosen } from "../state/comments";
 import type { DiffLine } from "../state/diff";
-import { isOwnCheckout } from "../state/places";
+import { isOwnCheckout, placeOf as placeOfSession } from "../state/places";
 import { markOf, readFiles, rowsOf, type FileLines, type Placed, type ReviewRow } from "../state/review";
 
 export default function ReviewPage({ id }: { id: string }) {
@@ -127,8 +127,26 @@ function readMarks(key: string): Record<string, string> {
   }
 }
 
+type Change = (path: string, lines?: [number, number]) => void;
+
+/** Bringing a file or a piece of one into the folder that the session's files are a copy of. */
+function useApply(turn: number | undefined): Change | undefined {
+  const live = useLive();
+  const isLocal = useHead((head) => {
+    const place = head.session && placeOfSession(head.session);
+    return place?.kind === "copy" || Boolean(place?.kind === "git" && place.key.startsWith("/"));
+  });
+  const isBusy = useHead((head) => head.summary.turn !== undefined);
+  if (isBusy || turn !== undefined || !isLocal) return undefined;
+  return (path, lines) =>
+    void api.apply(live.id, { paths: [path], lines }).then(
+      (done) => say(done.paths.length ? `Applied in ${done.folder}: ${path}.` : "It is there already."),
+      (failure: unknown) => say(messageOf(failure), "error"),
+    );
+}
+
 /** Taking back a file or a piece of one; in a folder of one's own only what a turn changed, so that nothing else goes. */
-function useDiscard(turn: number | undefined): ((path: string, lines?: [number, number]) => void) | undefined {
+function useDiscard(turn: number | undefined): Change | undefined {
   const live = useLive();
   const isOwn = useHead((head) => Boolean(head.session && isOwnCheckout(head.session)));
   const isBusy = useHead((head) => head.summary.turn !== undefined);
@@ -144,6 +162,7 @@ function Body(props: { found: Difference; turn?: number; split: boolean; comment
   const { found, split, comments } = props;
   const live = useLive();
   const discard = useDiscard(props.turn);
+  const apply = useApply(props.turn);
   const files = useMemo(() => readFiles(found), [found]);
   const { viewed, toggle } = useViewed(live.id, files);
   const [opened, setOpened] = useState<Record<string, boolean>>({});
@@ -261,6 +280,7 @@ function Body(props: { found: Difference; turn?: number; split: boolean; comment
                   onToggle={() => setOpened((known) => ({ ...known, [row.path]: closed.has(row.path) }))}
                   onView={() => view(row.path)}
                   onDiscard={discard && (() => discard(row.path))}
+                  onApply={apply && (() => apply(row.path))}
                 />
               ) : row.kind === "editor" ? (
                 <Between>
@@ -277,7 +297,7 @@ function Body(props: { found: Difference; turn?: number; split: boolean; comment
                   </Between>
                 ))
               ) : discard && row.kind === "line" && row.placed.line.kind === "hunk" ? (
-                <HunkHead row={row} lines={linesOf(row.path).lines} onDiscard={discard} />
+                <HunkHead row={row} lines={linesOf(row.path).lines} onDiscard={discard} onApply={apply} />
               ) : row.kind === "note" ? (
                 <p className="px-3 py-2 font-sans text-dim">{row.text}</p>
               ) : (
@@ -295,19 +315,31 @@ function Body(props: { found: Difference; turn?: number; split: boolean; comment
   );
 }
 
-/** The head of a piece of a file, which can be discarded alone. */
+/** The head of a piece of a file, which can be discarded or applied alone. */
 function HunkHead(props: {
   row: ReviewRow & { kind: "line" };
   lines: readonly DiffLine[];
-  onDiscard(path: string, lines: [number, number]): void;
+  onDiscard: Change;
+  onApply?: Change;
 }) {
-  const { row, lines, onDiscard } = props;
+  const { row, lines, onDiscard, onApply } = props;
   const [start, count] = newSide(row.placed.line.text);
   return (
     <div className="flex items-center gap-2 bg-sunken">
       <div className="min-w-0 flex-1 overflow-hidden">
         <Lines row={row} lines={lines} onComment={() => undefined} />
       </div>
+      {onApply && (
+        <button
+          type="button"
+          data-needs="operator"
+          className="btn btn-bare sticky right-20 py-0 font-sans text-xs text-dim"
+          aria-label={`Apply lines ${start} to ${start + count} of ${row.path}`}
+          onClick={() => onApply(row.path, [start, start + count])}
+        >
+          Apply
+        </button>
+      )}
       <button
         data-needs="operator"
         type="button"
@@ -343,6 +375,7 @@ function FileHead(props: {
   onToggle(): void;
   onView(): void;
   onDiscard?(): void;
+  onApply?(): void;
 }) {
   const { file } = props.row;
   const Sign = props.isOpen ? ChevronDown : ChevronRight;
@@ -366,6 +399,17 @@ function FileHead(props: {
         <input type="checkbox" checked={props.isViewed} onChange={props.onView} aria-label={`Viewed ${file.path}`} />
         Viewed
       </label>
+      {props.onApply && (
+        <button
+          type="button"
+          data-needs="operator"
+          className="btn py-0"
+          aria-label={`Apply ${file.path}`}
+          onClick={props.onApply}
+        >
+          Apply
+        </button>
+      )}
       {props.onDiscard && (
         <button
           data-needs="operator"

@@ -152,6 +152,22 @@ def undo(
     show(found, as_json, lambda: "\n".join(text))
 
 
+@click.command("apply", cls=ApiCommand)
+@click.argument("session")
+@click.argument("paths", nargs=-1, required=True, metavar="FILE...")
+@click.option("--lines", type=(int, int), metavar="FIRST LAST", help="Only what was changed in these lines of it.")
+@json_option
+@click.pass_obj
+def apply_files(
+    target: Target, session: str, paths: tuple[str, ...], lines: tuple[int, int] | None, as_json: bool
+) -> None:
+    """Bring files into the folder that the workspace was made from; the rest may follow later."""
+    with connect(target) as client:
+        found = client.sessions.apply(session, paths, lines=lines)
+    text = [f"Applied: {path}" for path in found.paths] or [f"All of it is in {found.folder} already."]
+    show(found, as_json, lambda: "\n".join(text))
+
+
 @click.command("init-git", cls=ApiCommand)
 @click.argument("session")
 @json_option
@@ -215,4 +231,18 @@ def handoff(target: Target, /, session: str, agent: str, as_json: bool, **given:
     show(found, as_json, lambda: waits if found.handoff else f"{found.id} is with {found.agent.type}.")
 
 
-COMMANDS = (workspace, open_ide, snapshots, diff, patch, rewind, restore, undo, init_git, fork, handoff, *DELIVERY)
+COMMANDS = (
+    workspace,
+    open_ide,
+    snapshots,
+    diff,
+    patch,
+    rewind,
+    restore,
+    undo,
+    apply_files,
+    init_git,
+    fork,
+    handoff,
+    *DELIVERY,
+)

@@ -14,10 +14,12 @@ import msgspec
 from ostler.base.errors import Unprocessable
 from ostler.base.errors.delivery import DeliveryConflict
 from ostler.runner.delivery.branches import nothing_but
-from ostler.runner.workspaces.diffs import write_patch
+from ostler.runner.delivery.own_work import tree_with
+from ostler.runner.workspaces.diffs import printable, write_patch
 from ostler.runner.workspaces.git import Git, GitFailed
 from ostler.runner.workspaces.repositories.policy import allowed_folder
 from ostler.runner.workspaces.states import States
+from ostler.runner.workspaces.versions import differing, with_lines
 
 _NAMED = re.compile(r"error: (?:patch failed: )?(.+?)(?::\d+|: [^:]+)$", re.MULTILINE)
 _MOST_NAMED = 20
@@ -48,6 +50,34 @@ def apply_locally(states: States, workspace: str, snapshot: str, folder: str | N
     return Applied(folder=str(place), size=size)
 
 
+def apply_part(
+    states: States, workspace: str, folder: str | None, paths: tuple[str, ...], lines: tuple[int, ...] | None
+) -> tuple[str, ...]:
+    """Bring some files as they are now, or some lines of one, into a folder; the rest may follow later. Blocks."""
+    place = _checked(states, folder)
+    repository, git = states.repository(workspace), states.storage.git
+    before, done = states.delivered_trees(workspace, states.state(workspace, "now").tree)
+    there = states.storage.record(workspace).applied or before
+    news = differing(git, repository, there, done).items()
+    try:
+        chosen = {
+            path: became if lines is None else with_lines(git, repository, was, became, lines)
+            for path, (was, became) in news
+            if printable(path) in paths
+        }
+    except GitFailed as error:
+        reason = f"lines: nothing was changed in lines {'-'.join(map(str, lines or ()))} that is not there already."
+        raise Unprocessable(reason=reason) from error
+    if not chosen:
+        return ()
+    part = tree_with(git, repository, there, chosen)
+    with _patch(git, repository, there, part) as patch:
+        if not _fits(git, repository, place, patch, "--reverse", "--check"):
+            _apply_or_name(git, repository, place, patch)
+    states.remember_applied(workspace, part)
+    return tuple(map(printable, chosen))
+
+
 def _checked(states: States, folder: str | None) -> Path:
     if folder is None:
         raise Unprocessable(
@@ -64,13 +94,17 @@ def _put(states: States, workspace: str, repository: Path, place: Path, whole: B
         with _patch(git, repository, last, done) as news:
             if _fits(git, repository, place, news):
                 return _size(news)
+    _apply_or_name(git, repository, place, whole)
+    return _size(whole)
+
+
+def _apply_or_name(git: Git, repository: Path, place: Path, patch: BinaryIO) -> None:
     try:
-        _apply(git, repository, place, whole)
+        _apply(git, repository, place, patch)
     except GitFailed as error:
         names = dict.fromkeys(_NAMED.findall(str(error)))
         files = ", ".join(list(names)[:_MOST_NAMED]) or str(error)
         raise DeliveryConflict(folder=str(place), files=files) from error
-    return _size(whole)
 
 
 def _patch(git: Git, repository: Path, old: str, new: str) -> BinaryIO:

@@ -39,7 +39,7 @@ def tree_of_agent(states: States, workspace: str, steps: Sequence[OwnStep], onto
     if odd:
         raise _entangled(odd)
     _refuse_filtered(states, workspace, list(changed))
-    return _tree_with(git, repository, onto, changed)
+    return tree_with(git, repository, onto, changed)
 
 
 def _courses(states: States, workspace: str, steps: Sequence[OwnStep], base: str) -> dict[str, list[Version | None]]:
@@ -97,7 +97,8 @@ def _entangled(odd: list[str]) -> Unprocessable:
     return Unprocessable(reason=f"Nothing was handed over. {reason}. {hint}", errors={"paths": odd[:_MOST_NAMED]})
 
 
-def _tree_with(git: Git, repository: Path, onto: str, changed: dict[str, Version]) -> str:
+def tree_with(git: Git, repository: Path, onto: str, changed: dict[str, Version]) -> str:
+    """A tree with these files instead of its own."""
     with TemporaryDirectory(prefix="ostler-") as folder:
         index = Path(folder) / "index"
         git.run("read-tree", onto, repository=repository, index=index)

@@ -49,8 +49,19 @@ def merged(git: Git, repository: Path, current: Version, old: Version, new: Vers
 
 def without_lines(git: Git, repository: Path, old: Version, new: Version, lines: tuple[int, ...]) -> Version:
     """The newer version of a file without what was changed in some of its lines; raises GitFailed if nothing was."""
+    return _parted(git, repository, old, new, lines, with_them=False) or old
+
+
+def with_lines(git: Git, repository: Path, old: Version, new: Version, lines: tuple[int, ...]) -> Version:
+    """The older version of a file with what was changed in some lines of the newer; GitFailed if nothing was."""
+    return _parted(git, repository, old, new, lines, with_them=True) or new
+
+
+def _parted(
+    git: Git, repository: Path, old: Version, new: Version, lines: tuple[int, ...], *, with_them: bool
+) -> Version | None:
     if not {old.mode, new.mode} <= ORDINARY:
-        return old
+        return None
     before, after = (
         BytesIO(content(git, repository, each)).readlines() for each in (old, new)
     )  # lines as git has them
@@ -61,7 +72,8 @@ def without_lines(git: Git, repository: Path, old: Version, new: Version, lines:
     chosen = [hunk for hunk in hunks if hunk.first <= lines[1] and hunk.last >= lines[0]]
     if not chosen:
         raise GitFailed("nothing was changed in these lines")
-    for hunk in reversed(chosen):
+    undone = [hunk for hunk in hunks if hunk not in chosen] if with_them else chosen
+    for hunk in reversed(undone):
         after[hunk.start : hunk.start + hunk.lines] = before[hunk.old_start : hunk.old_start + hunk.old_lines]
     blob = git.run("hash-object", "-w", "--stdin", repository=repository, given=b"".join(after)).decode().strip()
     return Version(new.mode, blob)

@@ -11,11 +11,21 @@ from ostler.base.errors import Unprocessable
 from ostler.server.api.services import Services
 from ostler.server.api.views import live_view
 from ostler.server.sessions.session import SessionCore
+from ostler.server.tasks.applying import apply_changes
 from ostler.server.tasks.rewind_and_fork import RewindAndFork
 from ostler.server.tasks.states import BASE, NOW, between, workspace_of
 from ostler.server.tasks.undoing import Undoing
 from ostler.wire.sessions import Session, SnapshotList, SnapshotView
-from ostler.wire.workspaces import Difference, ForkSession, MadeRepository, RewindSession, Undone, UndoTurn
+from ostler.wire.workspaces import (
+    AppliedChanges,
+    ApplyChanges,
+    Difference,
+    ForkSession,
+    MadeRepository,
+    RewindSession,
+    Undone,
+    UndoTurn,
+)
 
 _TAGS = ["workspaces"]
 _STATE = "`base`, `now` or the id of a snapshot."
@@ -107,6 +117,13 @@ async def undo_turn(session: str, services: Services, project: str, data: UndoTu
     return await Undoing(services.sessions, services.runners.workspaces(live.core.record.runner), live).undo(data)
 
 
+@post("/sessions/{session:str}/apply", operation_id="sessions.apply", tags=_TAGS, status_code=200, role="operator")
+async def apply_part(session: str, services: Services, project: str, data: ApplyChanges) -> AppliedChanges:
+    """Bring files, or lines of one, into the folder that the workspace was made from; the rest may follow later."""
+    live = await services.sessions.registry.live(project, session)
+    return await apply_changes(services.runners.workspaces(live.core.record.runner), live, data)
+
+
 @post("/sessions/{session:str}/git", operation_id="sessions.init-git", tags=_TAGS, role="operator")
 async def init_git(session: str, services: Services, project: str) -> MadeRepository:
     """Make the session's own folder a git repository with a commit of what is there, for sessions that begin later."""
@@ -128,4 +145,14 @@ async def fork_session(
     return Response(view, status_code=201, headers={"location": view.links["self"]})
 
 
-HANDLERS = (list_snapshots, show_diff, show_patch, rewind_session, restore_snapshot, undo_turn, init_git, fork_session)
+HANDLERS = (
+    list_snapshots,
+    show_diff,
+    show_patch,
+    rewind_session,
+    restore_snapshot,
+    undo_turn,
+    apply_part,
+    init_git,
+    fork_session,
+)
