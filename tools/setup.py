@@ -96,7 +96,7 @@ def _install(name: str) -> None:
         return
     with _alone():
         started = time.monotonic()
-        uv, env = _uv(), _uv_environment()
+        uv, env = _uv(), uv_environment()
         if not (VENV / "bin" / "python").exists():
             _say("creating .venv")
             _run([uv, "venv", "--quiet", "--clear", "--python", sys.executable, str(VENV)], env)
@@ -125,7 +125,7 @@ def _build_web() -> None:
         if subprocess.run(look, cwd=ROOT, check=False).returncode:
             _say("installing Node into .cache, since the machine has none that is new enough")
             install = [_uv(), "pip", "install", "--quiet", "--python", python, "--target", str(CACHE / "node")]
-            _run([*install, "--require-hashes", "-r", str(LOCKS / "node.txt")], _uv_environment())
+            _run([*install, "--require-hashes", "-r", str(LOCKS / "node.txt")], uv_environment())
         if subprocess.run([python, "hatch_build.py"], cwd=ROOT, stdin=subprocess.DEVNULL, check=False).returncode:
             _say("the web UI could not be built; everything else works without it")
 
@@ -221,7 +221,7 @@ def _install_test_tools() -> None:
             )
 
 
-def _uv_environment() -> dict[str, str]:
+def uv_environment() -> dict[str, str]:
     """The environment with pip's index settings told to uv, which does not read them itself."""
     env = {"UV_PYTHON_DOWNLOADS": "never", "UV_NO_PROGRESS": "1", **os.environ}
     env.pop("VIRTUAL_ENV", None)
@@ -249,7 +249,7 @@ def _pip_settings() -> dict[str, str]:
 
 def _lock(options: list[str]) -> None:
     with _alone():
-        uv, env = _uv(), _uv_environment()
+        uv, env = _uv(), uv_environment()
         env.pop("UV_INDEX", None)  # a lock is made from one index, so that its hashes hold everywhere
         env.pop("UV_FIND_LINKS", None)
         for name, sources in GROUPS.items():

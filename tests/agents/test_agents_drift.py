@@ -20,7 +20,7 @@ def recorded(folder: Path, case: str, *frames: dict[str, Any]) -> Path:
 
 def test_fields_and_kinds_that_are_new_or_gone_are_told(tmp_path: Path) -> None:
     old = recorded(tmp_path / "1", "text", {"type": "said", "parts": [{"text": "x"}]}, {"type": "ended"})
-    new = recorded(tmp_path / "2", "text", {"type": "said", "parts": [{"words": 1}]}, {"type": "settled"})
+    new = recorded(tmp_path / "2", "text", {"event": {"type": "said", "parts": [{"words": 1}]}}, {"type": "settled"})
     recorded(new, "only-here", {"type": "moon"})
     found = drift(old, new)
     assert [*told(found.new, "new"), *told(found.gone, "gone")] == [
