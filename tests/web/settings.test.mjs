@@ -1,9 +1,12 @@
 // The pages of settings: keys, members, limits, projects and the audit log, and what a viewer sees of the page.
 import assert from "node:assert/strict";
 import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
 import { after, before, test } from "node:test";
 import { apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
+const require = createRequire(new URL("../../web/package.json", import.meta.url));
+const AXE = readFileSync(require.resolve("axe-core/axe.min.js"), "utf8");
 const TOKEN = "a-secret-token";
 const PHONE = { width: 375, height: 720 };
 let folder, server, browser, api;
@@ -136,4 +139,22 @@ test("a viewer on a phone reads everything and sees no button that would be refu
   await page.getByText("This page is for admins.").waitFor();
   assert.deepEqual(page.problems, []);
   await page.context().close();
+});
+
+test("every page of settings is usable by everybody, at a desk and on a phone in the dark", async () => {
+  for (const options of [{}, { viewport: PHONE, colorScheme: "dark" }]) {
+    const page = await signedIn("/settings/usage", TOKEN, options);
+    for (const part of ["usage", "keys", "members", "projects", "audit"]) {
+      await page.goto(`${server.url}/settings/${part}`);
+      await page.locator("main section, main table").first().waitFor();
+      await page.evaluate(AXE);
+      const { violations } = await page.evaluate(() => window.axe.run(document, { resultTypes: ["violations"] }));
+      const serious = violations.filter(({ impact }) => impact !== "minor");
+      assert.deepEqual(serious.flatMap(({ id, nodes }) => nodes.map(({ html }) => `${part} ${id}: ${html.slice(0, 160)}`)), []);
+      const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
+      assert.ok(width <= 0, `/settings/${part} is ${width} pixels too wide`);
+    }
+    assert.deepEqual(page.problems, []);
+    await page.context().close();
+  }
 });
