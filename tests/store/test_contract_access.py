@@ -2,9 +2,9 @@
 
 from msgspec.structs import replace
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow, UploadedBy
 from ostler.server.store.protocol import Store
-from ostler.server.store.records import UnderWay, UploadedBy, Used, UsedBy
+from ostler.server.store.records import UnderWay, Used, UsedBy
 from ostler.wire.provisioning import WorkspaceOrder
 from ostler.wire.workspaces import Repo
 from tests.store.conftest import Opener
@@ -115,5 +115,5 @@ async def test_uploads_are_added_up_by_day_project_and_actor(store: Store) -> No
         ("2026-01-01", "other", "key:a", 7),
     ):
         await store.access.uploaded(day, project, actor, size)
-    assert await store.uploaded_on("2026-01-01", ["default"]) == [UploadedBy("default", "key:a", 2**40 + 3)]
-    assert len(await store.uploaded_on("2026-01-01", ["default", "other"])) == 2
+    assert await store.access.uploaded_on("2026-01-01", ["default"]) == [UploadedBy("default", "key:a", 2**40 + 3)]
+    assert len(await store.access.uploaded_on("2026-01-01", ["default", "other"])) == 2

@@ -4,7 +4,7 @@ import asyncio
 import re
 import secrets
 from collections import defaultdict
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -70,7 +70,7 @@ class Directory:
         self._rows, self._taken = rows, number
         self._by_hash = {key.hash: key for key in self._rows.keys}
         self._tenants = {project.id: project.tenant for project in self._rows.projects}
-        self._scopes = {key.id: self._scope_of(key) for key in self._rows.keys if self._is_there(key)}
+        self._scopes = {key.id: self._scope_of(key) for key in _keys_in_use(self._rows)}
         self.limits = {(row.scope, row.id): row for row in self._rows.limits}
         self.sign_ins.take(self._rows.sign_ins)
         for key in self._rows.keys:
@@ -122,12 +122,6 @@ class Directory:
             raise Unauthorized(reason=f"This API key expired at {key.expires_at}.")
         self._used[key.id] = now
         return scope
-
-    def _is_there(self, key: ApiKeyRow) -> bool:
-        """Whether what a key is for is there; another server may have made it while it was removed here."""
-        if key.project is None:
-            return self._named(key.tenant, DEFAULT) is not None
-        return key.project == DEFAULT or key.project in self._tenants
 
     def _scope_of(self, key: ApiKeyRow) -> Scope:
         return Scope(
@@ -361,6 +355,15 @@ class Directory:
 def _all_of(scope: Scope) -> tuple[Scope, ...]:
     """A scope without what else its actor may do, and all of that."""
     return (replace(scope, also=()), *scope.also) if scope.also else (scope,)
+
+
+def _keys_in_use(rows: AccessRows) -> Iterator[ApiKeyRow]:
+    """Keys of what is there; another server may have made one while its project or tenant was removed here."""
+    projects = {DEFAULT, *(each.id for each in rows.projects)}
+    tenants = {DEFAULT, *(each.tenant for each in rows.projects if each.name == DEFAULT)}
+    for key in rows.keys:
+        if key.tenant in tenants if key.project is None else key.project in projects:
+            yield key
 
 
 def check_name(name: str) -> str:

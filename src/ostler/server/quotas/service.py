@@ -234,7 +234,7 @@ class Quotas:
             for place in (("tenant", tenant), ("project", turns.project), ("actor", turns.actor)):
                 used[place]["tokens_per_day"] += turns.tokens
                 used[place]["cost_per_day"] += turns.cost
-        for sent in await self._store.uploaded_on(today, projects):
+        for sent in await self._store.access.uploaded_on(today, projects):
             for place in (("tenant", tenant), ("project", sent.project), ("actor", sent.actor)):
                 used[place]["upload_bytes_per_day"] += sent.size
         return used

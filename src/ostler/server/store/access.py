@@ -1,7 +1,8 @@
 """What a server asks of its store about tenants, projects, API keys and limits, and how each of them is stored."""
 
 import asyncio
-from typing import Protocol
+from collections.abc import Sequence
+from typing import NamedTuple, Protocol
 
 import msgspec
 
@@ -88,6 +89,14 @@ class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
     upload_bytes_per_day: int | None = None
 
 
+class UploadedBy(NamedTuple):
+    """How many bytes an actor sent to a project on a day."""
+
+    project: str
+    actor: str
+    size: int
+
+
 class AccessRows(msgspec.Struct, frozen=True, kw_only=True):
     """All that says who may come in, as it was at one time."""
 
@@ -153,6 +162,10 @@ class Access(Protocol):
 
     def uploaded(self, day: str, project: str, actor: str, size: int) -> "asyncio.Future[bool]":
         """So many bytes more were sent on a day, such as 2030-01-31."""
+        ...
+
+    async def uploaded_on(self, day: str, projects: Sequence[str]) -> list[UploadedBy]:
+        """How many bytes were uploaded to these projects on a day, by project and by who sent them."""
         ...
 
     def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":

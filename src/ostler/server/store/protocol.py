@@ -31,7 +31,6 @@ from ostler.server.store.records import (
     StoredItem,
     StoredResponse,
     UnderWay,
-    UploadedBy,
     UsedBy,
 )
 from ostler.server.store.schedules import Schedules
@@ -391,10 +390,6 @@ class Store(Protocol):
     async def sessions_under_way(self, projects: Sequence[str], terminal: Iterable[str]) -> list[UnderWay]:
         """How many sessions of these projects have none of these statuses, or files, by project and by who made
         them."""
-        ...
-
-    async def uploaded_on(self, day: str, projects: Sequence[str]) -> list[UploadedBy]:
-        """How many bytes were uploaded to these projects on a day, by project and by who sent them."""
         ...
 
     async def used_on(self, day: str, projects: Sequence[str]) -> list[UsedBy]:

@@ -235,14 +235,6 @@ class UsedBy(NamedTuple):
     cost: float
 
 
-class UploadedBy(NamedTuple):
-    """How many bytes an actor sent to a project on a day."""
-
-    project: str
-    actor: str
-    size: int
-
-
 class Placed(NamedTuple):
     """Where a session is from now on, and which agent has it if that is another one."""
 

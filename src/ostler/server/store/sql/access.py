@@ -1,12 +1,21 @@
 """Who may do what and how much, as rows: every verb is one statement, so both databases have the same class."""
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from msgspec.structs import astuple, fields
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, SignInRow, TenantRow
+from ostler.server.store.access import (
+    AccessRows,
+    ApiKeyRow,
+    LimitsRow,
+    PersonRow,
+    ProjectRow,
+    SignInRow,
+    TenantRow,
+    UploadedBy,
+)
 from ostler.server.store.sql.reading import Query, rows_of
 from ostler.server.store.sql.verbs import Reader
 
@@ -73,6 +82,10 @@ class SqlAccess:
         """Add to a row."""
         return self._change(_UPLOADED, (day, project, actor, size))
 
+    async def uploaded_on(self, day: str, projects: Sequence[str]) -> list[UploadedBy]:
+        """Read rows."""
+        return await self._reader.read(lambda: _uploaded_on(day, projects))
+
     def set_limits(self, new: LimitsRow) -> "asyncio.Future[bool]":
         """Add or change a row."""
         return self._change(_SET_LIMITS, astuple(new))
@@ -111,6 +124,12 @@ def _all() -> Query[AccessRows]:
         people=tuple(PersonRow(**_named(PersonRow, row)) for row in people),
         sign_ins=tuple(SignInRow(**_named(SignInRow, row)) for row in sign_ins),
     )
+
+
+def _uploaded_on(day: str, projects: Sequence[str]) -> Query[list[UploadedBy]]:
+    marks = ", ".join("?" * len(projects))
+    query = f"SELECT project, actor, bytes FROM upload_uses WHERE day = ? AND project IN ({marks})"  # noqa: S608  fixed words
+    return [UploadedBy(*row) for row in (yield from rows_of(query, day, *projects))]
 
 
 def _columns(kind: type[Any]) -> list[str]:

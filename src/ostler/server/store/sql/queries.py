@@ -11,7 +11,6 @@ from ostler.server.store.records import (
     SessionSpec,
     StoredResponse,
     UnderWay,
-    UploadedBy,
     UsedBy,
 )
 from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of
@@ -175,13 +174,6 @@ def used_on(day: str, projects: Sequence[str]) -> Query[list[UsedBy]]:
     )
     rows = yield from rows_of(query, day, *of)
     return [UsedBy(project, actor, int(tokens), float(cost)) for project, actor, tokens, cost in rows]
-
-
-def uploaded_on(day: str, projects: Sequence[str]) -> Query[list[UploadedBy]]:
-    """How many bytes were uploaded to these projects on a day, by project and by who sent them."""
-    of = tuple(projects)
-    query = f"SELECT project, actor, bytes FROM upload_uses WHERE day = ? AND project IN {_marks(of)}"  # noqa: S608  fixed words
-    return [UploadedBy(*row) for row in (yield from rows_of(query, day, *of))]
 
 
 def waiting_sessions(terminal: Iterable[str]) -> Query[list[SessionRecord]]:

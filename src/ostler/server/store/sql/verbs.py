@@ -100,5 +100,4 @@ class SqlReads(_Verbs):
     count_by_project = _reads_in_dialect(queries.count_by_project)
     sessions_under_way = _reads_in_dialect(queries.sessions_under_way)
     used_on = _reads(queries.used_on)
-    uploaded_on = _reads(queries.uploaded_on)
     find_response = _reads(queries.find_response)
