@@ -44,7 +44,6 @@ import type {
   AppliedChanges,
   ApplyChanges,
   MadeRepository,
-  EditWebhook,
   MarkRead,
   NewWebhook,
   Webhook,
@@ -73,7 +72,6 @@ import type {
   UndoTurn,
   Undone,
   Version,
-  Webhook,
   WebhookDelivery,
   WebhookDeliveryDetails,
   Providers,
@@ -294,10 +292,6 @@ export const api = {
   reads: () => call<ReadMarks>("GET", "/reads"),
   markRead: (session: string, seen: MarkRead) => call<void>("POST", `/sessions/${id(session)}/read`, { body: seen }),
   newWebhook: (wanted: NewWebhook) => call<Webhook>("POST", "/webhooks", { body: wanted }),
-  webhook: (webhook: string) => call<Webhook>("GET", `/webhooks/${id(webhook)}`),
-  editWebhook: (webhook: string, part: EditWebhook) =>
-    call<Webhook>("PATCH", `/webhooks/${id(webhook)}`, { body: part }),
-  removeWebhook: (webhook: string) => call<void>("DELETE", `/webhooks/${id(webhook)}`),
   apply: (session: string, wanted: ApplyChanges) =>
     call<AppliedChanges>("POST", `/sessions/${id(session)}/apply`, { body: wanted }),
   initGit: (session: string) => call<MadeRepository>("POST", `/sessions/${id(session)}/git`),

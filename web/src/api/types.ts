@@ -105,7 +105,5 @@ export type TriggerPreview = Schemas["TriggerPreview"];
 export type Schedule = Schemas["Schedule"];
 export type EditSchedule = Schemas["EditSchedule"];
 export type ScheduleRun = Schemas["ScheduleRun"];
-export type Webhook = Schemas["Webhook"];
-export type EditWebhook = Schemas["EditWebhook"];
 export type WebhookDelivery = Schemas["WebhookDelivery"];
 export type WebhookDeliveryDetails = Schemas["WebhookDeliveryDetails"];
