@@ -48,13 +48,12 @@ export function Chips({ chips, open, onOpen }: Props) {
             type="button"
             data-chip={name}
             className={`btn max-w-full rounded-full ${isRisky ? "border-warn bg-warn-soft text-warn" : ""}`}
-            aria-label={`${label}: ${value}`}
-            title={label}
             aria-expanded={name === open}
             aria-controls={name === open ? id : undefined}
             onClick={() => onOpen(name === open ? undefined : name)}
           >
             {icon}
+            <span className="sr-only">{label}: </span>
             <span className="max-w-56 truncate">{value}</span>
             <ChevronDown size={12} className="shrink-0 opacity-60" aria-hidden />
           </button>
