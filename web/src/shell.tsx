@@ -72,7 +72,7 @@ export function Shell({
           <button type="button" className="btn btn-bare px-1.5" aria-label="Menu" onClick={() => setOpen(true)}>
             <MenuIcon size={17} />
           </button>
-          <Link href="/" className="font-semibold">
+          <Link href="/" className="flex items-center font-semibold pointer-coarse:min-h-10">
             Ostler
           </Link>
           <span className="flex-1" />
@@ -117,7 +117,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
     >
       <div className="flex items-center gap-2 px-3 pt-3 pb-2">
         <img src="/favicon.svg" alt="" className="size-5" />
-        <Link href="/" className="font-semibold" onClick={onNavigate}>
+        <Link href="/" className="flex items-center font-semibold pointer-coarse:min-h-10" onClick={onNavigate}>
           Ostler
         </Link>
         <span className="flex-1" />
@@ -159,7 +159,7 @@ function Sidebar({ onNavigate, onPalette, onConnect }: { onNavigate(): void; onP
       <Who onConnect={onConnect} />
       <button
         type="button"
-        className="border-t border-line px-4 py-2 text-left text-2xs text-dim hover:bg-hover"
+        className="border-t border-line px-4 py-2 text-left pointer-coarse:min-h-10 text-2xs text-dim hover:bg-hover"
         onClick={onConnect}
       >
         <Where />

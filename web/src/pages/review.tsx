@@ -383,7 +383,7 @@ function FileHead(props: {
     <div className="mt-2 flex items-center gap-2 border-y border-line bg-sunken px-2 py-1 font-sans">
       <button
         type="button"
-        className="flex min-w-0 flex-1 items-center gap-1 text-left"
+        className="flex min-w-0 flex-1 items-center gap-1 text-left pointer-coarse:min-h-10"
         aria-expanded={props.isOpen}
         onClick={props.onToggle}
       >
@@ -395,7 +395,7 @@ function FileHead(props: {
       </button>
       <span className="text-2xs text-dim">{file.status.replace("_", " ")}</span>
       <Counts added={file.added ?? 0} removed={file.removed ?? 0} />
-      <label className="flex items-center gap-1 text-2xs">
+      <label className="flex items-center gap-1 text-2xs pointer-coarse:min-h-10">
         <input type="checkbox" checked={props.isViewed} onChange={props.onView} aria-label={`Viewed ${file.path}`} />
         Viewed
       </label>
