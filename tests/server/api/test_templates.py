@@ -96,6 +96,13 @@ def test_everything_that_is_wrong_is_told_at_once(api: httpx.Client) -> None:
     assert_problem(api.get("/templates/looked"), "template_not_found")
 
 
+def test_letters_that_base64_does_not_have_are_refused(api: httpx.Client) -> None:
+    sent = [*files("odd"), {"path": "logo.png", "base64": "é="}]
+    assert set(assert_problem(api.post("/templates", json={"files": sent}), "template_invalid")["errors"]) == {
+        "logo.png"
+    }
+
+
 def test_a_session_has_what_its_template_says_unless_the_request_says_otherwise(api: httpx.Client) -> None:
     revision = push(api, "filling", tags=["v1"])["revision"]
     body = {"template": "filling@v1", "inputs": {"who": "Ann"}, "labels": {"a": "b"}}
