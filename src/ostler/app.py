@@ -572,9 +572,9 @@ class Front:
         )
         self._server = _Uvicorn(config)
         if certificates is not None:
-            self._address, told = self._listener.dup(), asyncio.Event()
-            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, told.set)
-            services.background.spawn(certificates.follow(told, self._serve_with))
+            self._address, asked = self._listener.dup(), asyncio.Event()
+            asyncio.get_running_loop().add_signal_handler(signal.SIGHUP, asked.set)
+            services.background.spawn(certificates.follow(asked, self._serve_with))
         self.answering = asyncio.create_task(self._server.serve(sockets=[self._listener]))
 
     async def _serve_with(self, context: ssl.SSLContext) -> None:

@@ -9,9 +9,9 @@ import click
 import pytest
 
 from ostler.cli.commands.api import call_of, operations_of
-from tests.architecture.house import ROOT
 from tests.cli.conftest import Ostler
 
+ROOT = Path(__file__).resolve().parents[2]
 KNOWN = operations_of(json.loads((ROOT / "schema" / "openapi.json").read_text()))
 
 
@@ -62,7 +62,7 @@ def test_every_operation_of_the_document_but_endless_streams_can_be_called() -> 
     assert len(endless) < 20
     for name in KNOWN.keys() - endless:
         operation = KNOWN[name]
-        call = call_of(operation, tuple(f"{place}=x" for place in operation.places), None, 1)
+        call = call_of(operation, tuple(f"{place}=x" for place in operation.in_path), None, 1)
         assert "{" not in call.path
     with pytest.raises(click.BadParameter):
         call_of(KNOWN["daemon.create"], ("session",), None, 1)

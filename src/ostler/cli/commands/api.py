@@ -28,7 +28,7 @@ class Operation(NamedTuple):
     method: str
     path: str
     about: str
-    places: tuple[str, ...]
+    in_path: tuple[str, ...]
     """What stands in its path."""
     questions: tuple[str, ...]
     """What may stand behind it."""
@@ -89,7 +89,7 @@ def _operation(path: str, method: str, about: Mapping[str, Any]) -> Operation:
         method=method.upper(),
         path=path,
         about=about.get("summary", ""),
-        places=tuple(_PLACE.findall(path)),
+        in_path=tuple(_PLACE.findall(path)),
         questions=tuple(asked),
         media_type=bodies[0],
         is_stream=method == "get" and _STREAM in answers and "application/json" not in answers,
@@ -112,7 +112,7 @@ def _chosen(known: Mapping[str, Operation], name: str) -> Operation:
 def call_of(operation: Operation, values: tuple[str, ...], body: bytes | None, timeout: float) -> Call[bytes]:
     """The request that the words of a command mean."""
     given = [each.partition("=") for each in values]
-    allowed = (*operation.places, *operation.questions)
+    allowed = (*operation.in_path, *operation.questions)
     for name, sign, _ in given:
         if not sign or name not in allowed:
             takes = ", ".join(allowed) or "none"
@@ -120,10 +120,10 @@ def call_of(operation: Operation, values: tuple[str, ...], body: bytes | None, t
                 f"'{name}' is no value of {operation.name}; it takes: {takes}.", param_hint="VALUE"
             )
     chosen = {name: text for name, _, text in given}
-    if missing := [name for name in operation.places if name not in chosen]:
+    if missing := [name for name in operation.in_path if name not in chosen]:
         raise click.BadParameter(f"{operation.name} needs {missing[0]}=VALUE.", param_hint="VALUE")
     path = _PLACE.sub(lambda place: segment(chosen[place[1]]), operation.path)
-    questions = tuple((name, text) for name, _, text in given if name not in operation.places)
+    questions = tuple((name, text) for name, _, text in given if name not in operation.in_path)
     return Call(
         method=cast(Method, operation.method),
         path=path,

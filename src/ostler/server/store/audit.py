@@ -55,9 +55,9 @@ class Audit(Protocol):
         """The tenants that have lines of before a time."""
         ...
 
-    async def remove_before(self, at: str, told: NewLine, *, most: int) -> int:
-        """Remove the oldest lines of the tenant of `told`, up to the first that is not of before this time or that is
-        the newest, and add `told` with their numbers; the number of the last one, 0 if there was none."""
+    async def remove_before(self, at: str, notice: NewLine, *, most: int) -> int:
+        """Remove the oldest lines of the tenant of `notice`, up to the first that is not of before this time or that is
+        the newest, and add `notice` with their numbers; the number of the last one, 0 if there was none."""
         ...
 
     async def newest(self, wanted: AuditFilter, *, before: int | None, limit: int) -> list[AuditLine]:

@@ -39,18 +39,18 @@ class Certificates(NamedTuple):
         authority = File.named("tls_client_ca", settings.tls_client_ca)
         return cls(certificate, key, authority, serving(certificate, key, authority))
 
-    async def follow(self, told: asyncio.Event, serve: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
+    async def follow(self, asked: asyncio.Event, serve: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:
         """Have renewed files served, for connections that begin from now on; files that will not do are left alone.
 
-        `told` is set by who wants them to be read now.
+        `asked` is set by who wants them to be read now.
         """
         seen = self._stamps()
         while True:
             with suppress(TimeoutError):
-                await asyncio.wait_for(told.wait(), _LOOK_SECONDS)
-            if (found := self._stamps()) != seen or told.is_set():
+                await asyncio.wait_for(asked.wait(), _LOOK_SECONDS)
+            if (found := self._stamps()) != seen or asked.is_set():
                 seen = found
-                told.clear()
+                asked.clear()
                 await self._renew(serve)
 
     async def _renew(self, serve: Callable[[ssl.SSLContext], Awaitable[None]]) -> None:

@@ -47,13 +47,13 @@ class SqlAudit:
         """Read which there are."""
         return await self._reader.read(lambda: values_of("SELECT DISTINCT tenant FROM audit WHERE at < ?", at))
 
-    async def remove_before(self, at: str, told: NewLine, *, most: int) -> int:
+    async def remove_before(self, at: str, notice: NewLine, *, most: int) -> int:
         """Remove rows, and add one."""
         last = 0
 
         def remove() -> Query[None]:
             nonlocal last
-            last = yield from _remove_before(at, told, most)
+            last = yield from _remove_before(at, notice, most)
 
         await self._alone(remove)
         return last
@@ -108,17 +108,17 @@ def _removed(tenant: str) -> Query[AuditHead]:
     return AuditHead(number=0, hash=BEGINNING) if row is None else AuditHead(number=row[0], hash=row[1])
 
 
-def _remove_before(at: str, told: NewLine, most: int) -> Query[int]:
-    tenant, first = told.tenant, (yield from _removed(told.tenant)).number + 1
-    kept = yield from values_of("SELECT MIN(number) FROM audit WHERE tenant = ? AND at >= ?", tenant, at)
+def _remove_before(at: str, notice: NewLine, most: int) -> Query[int]:
+    tenant, first = notice.tenant, (yield from _removed(notice.tenant)).number + 1
+    remaining = yield from values_of("SELECT MIN(number) FROM audit WHERE tenant = ? AND at >= ?", tenant, at)
     newest = (yield from _head(tenant)).number
-    last = min((kept[0] or newest) - 1, newest - 1, first + most - 1)
+    last = min((remaining[0] or newest) - 1, newest - 1, first + most - 1)
     if last < first:
         return 0
     (digest,) = yield from values_of("SELECT hash FROM audit WHERE tenant = ? AND number = ?", tenant, last)
     yield from rows_of(_SET_REMOVED, tenant, last, digest)
     yield from rows_of("DELETE FROM audit WHERE tenant = ? AND number <= ?", tenant, last)
-    yield from _append([msgspec.structs.replace(told, id=f"{told.id}_{last}", target=f"{first}-{last}")])
+    yield from _append([msgspec.structs.replace(notice, id=f"{notice.id}_{last}", target=f"{first}-{last}")])
     return last
 
 
