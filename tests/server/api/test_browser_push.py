@@ -104,7 +104,7 @@ def test_a_browser_is_told_what_ended_and_only_it_can_read_that(api: httpx.Clien
         assert api.patch(f"/webhooks/{made['id']}", json=wanted).json()["pushKey"] == made["pushKey"]
         session = new_session(api, title="Mend the inn")
         said(api, session, "Tea.")
-        wait_until(lambda: browser.requests, "the push service was called")
+        wait_until(lambda: bool(browser.requests), "the push service was called")
         headers, body = browser.requests[0]
         shown = browser.read(body)
         assert shown.pop("tag").startswith("msg_")
