@@ -244,3 +244,20 @@ def test_a_key_of_a_project_that_is_gone_is_refused(tmp_path: Path) -> None:
             with client_of(server, key) as gone:
                 for answer in (gone.get("/me"), gone.post("/sessions", json={"agent": "mock"})):
                     assert "was removed" in assert_problem(answer, "token_invalid")["detail"]
+
+
+def test_who_comes_with_a_key_names_its_own_organisation_alone(team: Team) -> None:
+    body = {"kind": "agent", "input": {"userPrompt": "mock: say Hi", "agent": "mock"}}
+
+    def begun(key: str, org: str) -> httpx.Response:
+        with team.client(key) as client:
+            return client.post(f"{team.server.url}/api/orgs/{org}/workflow-executions", json=body)
+
+    assert [begun("acme", "acme").json()["org"], begun("all", "anyone").json()["org"]] == ["acme", "anyone"]
+    for key, org in (("acme", "default"), ("acme", "anyone"), ("operator", "acme")):
+        assert "organisation" in assert_problem(begun(key, org), "not_found")["detail"]
+    own = begun("operator", "default").json()
+    with team.client("acme") as client:
+        listed = client.get(f"{team.server.url}/api/orgs/acme/workflow-executions").json()["items"]
+    assert own["org"] == "default"
+    assert own["id"] not in [each["id"] for each in listed]

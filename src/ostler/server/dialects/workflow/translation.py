@@ -6,7 +6,7 @@ from typing import Any
 import msgspec
 
 from ostler.base.context import unwrapped
-from ostler.base.errors import InvalidRequest, SessionNotFound, Unprocessable
+from ostler.base.errors import InvalidRequest, Unprocessable
 from ostler.server.dialects.workflow.bodies import (
     CreateExecution,
     Execution,
@@ -23,7 +23,6 @@ from ostler.wire.parts import ReasoningPart, TextPart, ToolCallPart, ToolResultP
 from ostler.wire.sessions import CreateSession, Message, SendMessage, TurnLimits
 
 ORG_LABEL = "org"
-DEFAULT_ORG = "default"
 STATE_KEYS = ("messages", "status", "currentTurn")
 _SLUG = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 Json = dict[str, Any]
@@ -41,14 +40,14 @@ def checked_org(org: str) -> str:
     return org
 
 
-def check_owner(labels: dict[str, str], org: str, asked_for: str) -> None:
-    """An execution of another organisation does not exist for this one."""
-    if labels.get(ORG_LABEL, DEFAULT_ORG) != org:
-        raise SessionNotFound(session=asked_for)
+def org_of(labels: dict[str, str], tenant: str) -> str:
+    """Whose an execution is: its tenant's, unless it was begun for another name."""
+    return labels.get(ORG_LABEL, tenant)
 
 
-def create_session(org: str, wanted: CreateExecution, agent: Agent, hint: str = "") -> CreateSession:
-    """The session for an execution; `hint` is what helps who named no agent and is refused something."""
+def create_session(org: str, wanted: CreateExecution, agent: Agent, hint: str = "", *, own: str) -> CreateSession:
+    """The session for an execution of an organisation, or of the tenant's `own`; `hint` is what helps who named no
+    agent and is refused something."""
     task = wanted.input
     if not task.user_prompt.strip():
         raise refused("input.userPrompt", "must not be empty")
@@ -66,7 +65,7 @@ def create_session(org: str, wanted: CreateExecution, agent: Agent, hint: str = 
         temperature=task.config.temperature,
         tools=task.tools or None,
         cwd=task.working_directory,
-        labels={} if org == DEFAULT_ORG else {ORG_LABEL: org},
+        labels={} if org == own else {ORG_LABEL: org},
     )
 
 
@@ -124,13 +123,15 @@ def status_of(state: SessionState, *, is_ending: bool = False) -> ExecutionStatu
     return execution_status(state.status, has_begun=begun, works=works, asks=bool(state.asks))
 
 
-def execution_view(record: SessionRecord, state: SessionState, updated_at: str, *, is_ending: bool) -> Execution:
+def execution_view(
+    record: SessionRecord, state: SessionState, updated_at: str, *, org: str, is_ending: bool
+) -> Execution:
     """A session as an execution."""
     return Execution(
         id=record.id,
         kind="agent",
         status=status_of(state, is_ending=is_ending),
-        org=state.labels.get(ORG_LABEL, DEFAULT_ORG),
+        org=org,
         agent=record.agent,
         created_at=record.created_at,
         updated_at=updated_at,

@@ -5,13 +5,14 @@ from typing import Annotated, Any
 from litestar import Request, Response, Router, get, post
 from litestar.params import Parameter, QueryParameter
 
-from ostler.base.errors import NotFound
+from ostler.base.errors import NotFound, SessionNotFound
 from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
 from ostler.server.api.routes.events import resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.projected import subject_in
 from ostler.server.api.streams.sse import EventStream
+from ostler.server.auth.scope import Scope
 from ostler.server.dialects.beginning import begin
 from ostler.server.dialects.conversation import left_behind
 from ostler.server.dialects.following import Rendering, turn_boundary
@@ -39,64 +40,76 @@ _ALL = 2**53
 _TAGS = ["workflows"]
 
 
-async def _live(services: Services, project: str, org: str, execution: str) -> LiveSession:
+def _org_of(caller: Scope, org: str) -> str:
+    """The organisation that is asked for: the tenant of the caller, and any other only for who has the whole server."""
     org = translation.checked_org(org)
-    live = await services.sessions.registry.live(project, execution)
-    translation.check_owner(live.core.state.labels, org, execution)
+    if caller.reach != "server" and org != caller.tenant:
+        raise NotFound(what="organisation", value=org, hint=f"Your organisation is '{caller.tenant}'.")
+    return org
+
+
+async def _live(services: Services, caller: Scope, org: str, execution: str) -> LiveSession:
+    org = _org_of(caller, org)
+    live = await services.sessions.registry.live(caller.project, execution)
+    if translation.org_of(live.core.state.labels, caller.tenant) != org:
+        raise SessionNotFound(session=execution)
     return live
 
 
-def _view(session: SessionCore) -> Execution:
-    return translation.execution_view(session.record, session.state, session.updated_at, is_ending=session.is_ending)
+def _view(session: SessionCore, caller: Scope) -> Execution:
+    org = translation.org_of(session.state.labels, caller.tenant)
+    ending = session.is_ending
+    return translation.execution_view(session.record, session.state, session.updated_at, org=org, is_ending=ending)
 
 
 @post("/", status_code=201, operation_id="workflows.create", tags=_TAGS, role="operator", alias_of="sessions.create")
-async def create_execution(org: str, services: Services, project: str, data: CreateExecution) -> Execution:
+async def create_execution(org: str, services: Services, caller: Scope, data: CreateExecution) -> Execution:
     """Start an agent on a task."""
-    org = translation.checked_org(org)
+    org = _org_of(caller, org)
     agent = await agent_anywhere(services.runners, data.input.agent or services.default_agent)
     hint = "" if data.input.agent else services.default_agent_hint
-    wanted = translation.create_session(org, data, agent, hint)
-    begun = await begin(services.sessions, project, wanted, translation.first_prompt(data))
+    wanted = translation.create_session(org, data, agent, hint, own=caller.tenant)
+    begun = await begin(services.sessions, caller.project, wanted, translation.first_prompt(data))
     if (provider := translation.ignored_provider(data.input.model, agent)) is not None:
         text = f"Without effect: input.model.provider '{provider}'. Agent '{agent.id}' names no model by its provider."
         await begun.live.core.note([drafts.warning(text, "settings_without_effect")])
     if hint:
         await begun.live.core.note([drafts.warning(hint, "mock_agent")])
-    return _view(begun.live.core)
+    return _view(begun.live.core, caller)
 
 
 @get("/", operation_id="workflows.list", tags=_TAGS, role="viewer", alias_of="sessions.list")
 async def list_executions(
     org: str,
     services: Services,
-    project: str,
+    caller: Scope,
     kind: str = "agent",
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,
     per_page: Annotated[int, QueryParameter(name="perPage", ge=1, le=500)] = 20,
 ) -> ExecutionPage:
     """Executions of an organisation, newest first."""
-    org = translation.checked_org(org)
+    org = _org_of(caller, org)
     if kind != "agent":
         return ExecutionPage(items=(), page=page, per_page=per_page, total=0)
     labels = {translation.ORG_LABEL: org}
-    unlabelled = (translation.ORG_LABEL,) if org == translation.DEFAULT_ORG else ()
-    wanted = SessionFilter(project=project, page=page, per_page=per_page, labels=labels, unlabelled=unlabelled)
+    unlabelled = (translation.ORG_LABEL,) if org == caller.tenant else ()
+    wanted = SessionFilter(project=caller.project, page=page, per_page=per_page, labels=labels, unlabelled=unlabelled)
     records, total = await services.sessions.store.page_sessions(wanted)
-    items = tuple(_listed(services, record) for record in records)
+    items = tuple(_listed(services, record, org) for record in records)
     following = page + 1 if page * per_page < total else None
     return ExecutionPage(items=items, page=page, per_page=per_page, total=total, next_page=following)
 
 
-def _listed(services: Services, record: SessionRecord) -> Execution:
+def _listed(services: Services, record: SessionRecord, org: str) -> Execution:
     state, _, updated_at = services.sessions.registry.state_of(record)
-    return translation.execution_view(record, state, updated_at, is_ending=services.sessions.registry.is_ending(record))
+    ending = services.sessions.registry.is_ending(record)
+    return translation.execution_view(record, state, updated_at, org=org, is_ending=ending)
 
 
 @get("/{execution:str}", operation_id="workflows.get", tags=_TAGS, role="viewer", alias_of="sessions.get")
-async def get_execution(org: str, execution: str, services: Services, project: str) -> Execution:
+async def get_execution(org: str, execution: str, services: Services, caller: Scope) -> Execution:
     """One execution."""
-    return _view((await _live(services, project, org, execution)).core)
+    return _view((await _live(services, caller, org, execution)).core, caller)
 
 
 @get(
@@ -111,12 +124,12 @@ async def stream_execution(
     org: str,
     execution: str,
     services: Services,
-    project: str,
+    caller: Scope,
     request: Request[Any, Any, Any],
     offset: Annotated[int | None, Parameter(ge=0, le=_MAX_SEQUENCE)] = None,
 ) -> Response[Any]:
     """Tokens, state and task changes: from the latest turn on, or from an offset."""
-    live = await _live(services, project, org, execution)
+    live = await _live(services, caller, org, execution)
     last = await turn_boundary(services.sessions, live.core.id, live.core.last)
     wanted = resume_from(request, last.offset if offset is None else offset)
     start = await turn_boundary(services.sessions, live.core.id, wanted)
@@ -136,9 +149,9 @@ async def stream_execution(
     role="operator",
     alias_of="sessions.send",
 )
-async def signal_execution(org: str, execution: str, services: Services, project: str, data: Signal) -> SignalReceived:
+async def signal_execution(org: str, execution: str, services: Services, caller: Scope, data: Signal) -> SignalReceived:
     """Tell the agent something; while it works, that steers it."""
-    live = await _live(services, project, org, execution)
+    live = await _live(services, caller, org, execution)
     payload = data.payload
     match data.name:
         case "userMessage":
@@ -166,18 +179,18 @@ async def signal_execution(org: str, execution: str, services: Services, project
     role="operator",
     alias_of="sessions.cancel",
 )
-async def cancel_execution(org: str, execution: str, services: Services, project: str) -> Execution:
+async def cancel_execution(org: str, execution: str, services: Services, caller: Scope) -> Execution:
     """End an execution; ending it again does nothing."""
-    live = await _live(services, project, org, execution)
+    live = await _live(services, caller, org, execution)
     if not live.core.state.ended:
         await live.lifecycle.cancel()
-    return _view(live.core)
+    return _view(live.core, caller)
 
 
 @get("/{execution:str}/state", operation_id="workflows.state", tags=_TAGS, role="viewer", alias_of="sessions.messages")
-async def execution_state(org: str, execution: str, services: Services, project: str, key: str = "") -> StateValue:
+async def execution_state(org: str, execution: str, services: Services, caller: Scope, key: str = "") -> StateValue:
     """One value of the state: messages, status or currentTurn."""
-    live = await _live(services, project, org, execution)
+    live = await _live(services, caller, org, execution)
     match key:
         case "messages":
             messages, _ = await services.sessions.reads.messages(live.core.id, 0, _ALL)
