@@ -196,7 +196,7 @@ class AgentConnection:
     async def _until_ready(self, process: Process) -> None:
         either: set[asyncio.Future[Any]] = {self._life.ready, self.over}
         await asyncio.wait(either, timeout=self._limits.start_timeout, return_when=asyncio.FIRST_COMPLETED)
-        if process.is_gone:
+        if process.is_gone and not self._life.ready.done():
             raise self._start_failed(process, f"it exited with {process.exit} before it was ready.")
         if self._life.ready.done() and (refusal := self._life.ready.result()) is not None:
             hint = f" {self._hint}" if self._hint not in refusal and is_about_login(refusal) else ""

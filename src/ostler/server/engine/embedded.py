@@ -73,6 +73,9 @@ class EmbeddedEngine:
             except StoreUnavailable as error:
                 pause = next(pauses)
                 log.warning("engine.store_away", reason=str(error))
+            except Exception:  # one odd job or row must not end the engine of this server
+                pause = next(pauses)
+                log.error("engine.trouble", exc_info=True)
             await self._wait(pause)
 
     async def _wait(self, seconds: float) -> None:
