@@ -9,8 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from ostler.server.engine.protocol import NotDone
+from ostler.server.store.records import Job
+from ostler.server.triggers.acting import Deliveries
+from tests.support.fleet import fleet_in
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
@@ -246,6 +251,27 @@ def test_a_storm_of_a_thousand_is_stored_at_once_and_begins_what_the_rate_allows
         waiting = deliveries(api, "storm")
         assert {each["state"] for each in waiting} == {"waiting"}
         assert all(each["beginsAt"] > each["receivedAt"] for each in waiting)
+
+
+async def test_a_delivery_that_waits_for_days_in_vain_says_why_it_failed(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        api, services = fleet.api, fleet.services
+        texts = {"template.toml": 'name = "look"\nprompt = "Look"\n', "agent.toml": 'agent = "mock"'}
+        files = [{"path": path, "text": text} for path, text in texts.items()]
+        await fleet.post("/templates", files=files)
+        signature = {"scheme": "token", "secret": SECRET}
+        made = await fleet.post("/triggers", name="late", template="look", signature=signature)
+        assert (await api.put("/limits", json={"queuedTasks": 0, "liveSessions": 0})).status_code == 200
+        api.headers["authorization"] = f"Bearer {SECRET}"
+        sent = await fleet.post(f"/triggers/{made['id']}/deliveries", number=1)
+        del api.headers["authorization"]
+        work = Deliveries(services.sessions, services.runners).work
+        job = Job(key="x", kind="x", body=json.dumps({"delivery": sent["delivery"]}).encode(), tries=7, age=9e5)
+        with pytest.raises(NotDone):
+            await work.run(job)
+        await work.run(msgspec.structs.replace(job, tries=8))
+        found = (await api.get(f"/triggers/late/deliveries/{sent['delivery']}")).json()
+        assert (found["state"], "queued tasks" in found["reason"]) == ("failed", True), found
 
 
 @pytest.mark.lane("server")

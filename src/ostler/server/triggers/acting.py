@@ -34,7 +34,9 @@ LABEL = "trigger"
 """The label of a session that says which trigger began it."""
 LINE_LABEL = "trigger-line"
 """The label that says which triggers led to it, if that were several."""
-_DAYS = 24 * 3600.0
+_WITHIN = 3 * 24 * 3600.0
+_FEWEST_TRIES = 8
+"""So often it is tried, however old it is: the server may have been off for days."""
 _LATER = 429
 """The project has as much as it may have; a delivery waits until there is room."""
 _JOB_SECONDS = 120.0
@@ -55,7 +57,7 @@ class Deliveries:
     @property
     def work(self) -> Work:
         """How an engine does it."""
-        return Work(run=self._do, retry=Retry(first=1.0, longest=60.0, within=3 * _DAYS), seconds=_JOB_SECONDS)
+        return Work(run=self._do, retry=Retry(first=1.0, longest=60.0, within=_WITHIN), seconds=_JOB_SECONDS)
 
     async def _do(self, job: Job) -> None:
         row = await self._rows.delivery(_job(job.body).delivery)
@@ -64,19 +66,20 @@ class Deliveries:
             return
         with Leases():
             if row.chain is None:
-                await self._act(trigger, row)
+                await self._act(trigger, row, job)
                 return
             async with self._chains.setdefault((trigger.id, row.chain), asyncio.Lock()):
                 for each in await self._rows.waiting(row):
-                    await self._act(trigger, each)
+                    await self._act(trigger, each, job)
 
-    async def _act(self, trigger: TriggerRow, row: DeliveryRow) -> None:
+    async def _act(self, trigger: TriggerRow, row: DeliveryRow, job: Job) -> None:
         try:
             session = await self._led_to(trigger, _body(trigger.body), row)
         except LiquidFault as fault:
             await self._rows.settle(replace(row, state="failed", reason=str(fault)))
         except OstlerError as error:
-            if error.status >= 500 or error.status == _LATER or isinstance(error, OwnedElsewhere):
+            is_passing = error.status >= 500 or error.status == _LATER or isinstance(error, OwnedElsewhere)
+            if is_passing and (job.age < _WITHIN or job.tries < _FEWEST_TRIES):
                 raise NotDone(str(error)) from error
             await self._rows.settle(replace(row, state="failed", reason=str(error)))
         else:
