@@ -301,7 +301,7 @@ async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
     clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
-    proposals, hooks = _outward(store, rules, clock, engine, is_shared=peers is not None)
+    proposals, hooks = _outward(settings, store, rules, clock, engine, is_shared=peers is not None)
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -360,10 +360,10 @@ async def _services(
 
 
 def _outward(
-    store: Store, rules: AddressRules, clock: SystemClock, engine: Engine, *, is_shared: bool
+    settings: Settings, store: Store, rules: AddressRules, clock: SystemClock, engine: Engine, *, is_shared: bool
 ) -> tuple[Proposals, Webhooks]:
     """What begins work by itself, as it is and as it is proposed, and what tells others."""
-    triggers = Triggers(store.triggers, store.templates, clock)
+    triggers = Triggers(store.triggers, store.templates, clock, settings.max_wrong_tokens)
 
     async def begin(project: str, trigger: str, call: str, event: Any, labels: Mapping[str, str]) -> None:
         await triggers.take_own(project, trigger, call, event, line_of(labels))

@@ -64,6 +64,18 @@ def test_what_is_not_signed_is_refused_with_the_same_words_and_not_stored(api: h
     assert deliveries(api, "closed") == []
 
 
+def test_who_guesses_signatures_is_slowed_down_and_who_had_a_right_one_is_not(state_dir: Path) -> None:
+    with (
+        running_server(state_dir, "--max-wrong-tokens", "3") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        push(api)
+        made = create(api, "guessed")
+        wrong = [send(api, made, ISSUE, "x", secret="guess").status_code for _ in range(5)]
+        assert wrong == [401, 401, 401, 429, 429]
+        assert_problem(send(api, made, ISSUE, "one"), "too_many_wrong_tokens")
+
+
 @pytest.mark.parametrize(
     ("body", "field"),
     [

@@ -331,12 +331,12 @@ class TooLarge(OstlerError):
 
 
 class TooManyWrongTokens(OstlerError):
-    """An address has sent wrong tokens too often."""
+    """An address has sent wrong tokens, or wrong signatures to triggers, too often."""
 
     code, status, title = "too_many_wrong_tokens", 429, "Too many wrong tokens"
     template = (
         "More than {limit} wrong tokens came from this address within a minute. "
-        "Try again in {retry_after} seconds with the token given to `ostler serve --token`."
+        "Try again in {retry_after} seconds with the right one."
     )
 
 

@@ -6,8 +6,8 @@ from typing import Protocol
 import msgspec
 
 from ostler.base.errors import OstlerError, Unauthorized
+from ostler.base.wrong_tokens import WrongTokens
 from ostler.server.auth.scope import LOCAL, TOKEN, Scope
-from ostler.server.auth.wrong_tokens import WrongTokens
 
 _SCHEMES = frozenset({"bearer", "apikey"})
 

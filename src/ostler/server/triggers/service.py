@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from ostler.base import signing
 from ostler.base.clock import Clock
-from ostler.base.errors import InvalidRequest
+from ostler.base.errors import InvalidRequest, TooManyWrongTokens
 from ostler.base.errors.triggers import (
     DeliveryNotFound,
     SignatureInvalid,
@@ -24,6 +24,7 @@ from ostler.base.errors.triggers import (
 )
 from ostler.base.ids import new_id
 from ostler.base.redaction import without_shaped
+from ostler.base.wrong_tokens import WrongTokens
 from ostler.server.store.templates import Templates
 from ostler.server.store.triggers import DeliveryRow, TriggerRow
 from ostler.server.store.triggers import Triggers as Rows
@@ -59,8 +60,12 @@ _event = msgspec.json.Decoder(Event).decode
 class Triggers:
     """The triggers of this server's store."""
 
-    def __init__(self, rows: Rows, templates: Templates, clock: Clock, now: Callable[[], float] = time.time) -> None:
+    def __init__(
+        self, rows: Rows, templates: Templates, clock: Clock, most_wrong: int, now: Callable[[], float] = time.time
+    ) -> None:
+        """`most_wrong` is how many wrong signatures an address may send within a minute."""
         self._rows = rows
+        self._wrong = WrongTokens(most_wrong)
         self._templates = templates
         self._clock = clock
         self._now = now
@@ -194,15 +199,18 @@ class Triggers:
 
     # Deliveries, as they come
 
-    async def deliver(self, trigger: str, headers: Mapping[str, str], content: bytes) -> "Receipt":
+    async def deliver(self, client: str, trigger: str, headers: Mapping[str, str], content: bytes) -> "Receipt":
         """Take what a sender outside has sent, if it is signed; a repetition is taken once."""
+        self._wrong.check(client)
         row = await self._rows.named(trigger)
         if row is None:
             raise TriggerNotFound(name=trigger[:80])
         signature = _body(row.body).signature
         sent = Sent(headers=headers, body=content, now=self._now())
         if not is_genuine(signature, sent):
-            raise SignatureInvalid
+            refusal = self._wrong.was_wrong(client)
+            raise refusal if isinstance(refusal, TooManyWrongTokens) else SignatureInvalid
+        self._wrong.was_right(client)
         event = _read(headers.get("content-type", ""), content)
         if signature.scheme == "slack" and isinstance(event, dict) and event.get("type") == "url_verification":
             return Receipt(trigger=row, challenge=str(event.get("challenge", "")))

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
+from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.services import Services
 from ostler.server.api.views import API
 from ostler.server.auth.scope import OUTSIDE, attempt_of
@@ -96,7 +97,7 @@ async def deliver(services: Services, trigger: str, request: Request[Any, Any, A
     A delivery is acted on once, however often it is sent.
     """
     headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in request.scope["headers"]}
-    receipt = await services.triggers.deliver(trigger, headers, await request.body())
+    receipt = await services.triggers.deliver(client_of(request.scope), trigger, headers, await request.body())
     if (attempt := attempt_of(request.scope)) is not None:
         project = receipt.trigger.project
         attempt.target = receipt.trigger.id
