@@ -20,7 +20,11 @@ WITHOUT = {
     "follower": "runs until it is ended",
     "connect dial": "passes bytes on",
     "connect receive": "reads an archive",
+    "connect register": "runs until it is ended",
+    "connect serve": "runs until it is ended",
     "acp": "speaks a protocol",
+    "agent tools": "speaks a protocol",
+    "api": "prints what the operation answers",
     "audit export": "prints lines of JSON",
     "completion": "prints a program",
 }

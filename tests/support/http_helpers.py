@@ -24,6 +24,7 @@ VALID_BODIES: dict[str, dict[str, Any]] = {
     "UpdateSession": {"title": "Tea"},
     "RestartSession": {},
     "UndoTurn": {"turn": 1},
+    "ApplyChanges": {"paths": ["a.txt"]},
     "InstallAgent": {},
     "StartLogin": {"method": "machine"},
     "AnswerLogin": {"code": "x"},

@@ -267,7 +267,6 @@ def test_whoever_asks_while_a_push_hangs_is_not_left_waiting(
     assert api.patch(f"/sessions/{session}", json={"model": "mock-small"}).status_code == 200
 
 
-@pytest.mark.lane("work")
 def test_lines_and_files_are_applied_one_after_the_other_and_the_rest_follows(
     shop: tuple[httpx.Client, RunningServer, str, State, Path],
 ) -> None:

@@ -63,7 +63,7 @@ test("instructions begin as the server has them, and what is typed instead reach
 
 test("a system prompt is shown by the agent that has one, and another one reaches the session", async () => {
   const page = await openPage(browser, `${server.url}/new`);
-  await page.getByRole("radio", { name: /^Ostler/ }).check();
+  await chooseAgent(page, /^Ostler/);
   await page.getByText("System prompt (the agent's own)").click();
   const field = page.getByLabel("System prompt of the agent");
   assert.match(await field.inputValue(), /^You are Ostler's coding agent\./);
@@ -74,12 +74,14 @@ test("a system prompt is shown by the agent that has one, and another one reache
   const session = await api("GET", `/sessions/${page.url().split("/").at(-1)}`);
   assert.equal(session.systemPrompt, "You are a poet.");
   await page.goto(`${server.url}/new`);
-  await page.getByRole("radio", { name: /^Mock/ }).check();
+  await chooseAgent(page, /^Mock/);
   assert.equal(await page.getByText("System prompt (").count(), 0);
   await closed(page);
 });
 
 test("a permission is allowed with a key, and the agent goes on", async () => {
+  const { items } = await api("GET", "/sessions?perPage=100");
+  for (const { id } of items) await api("DELETE", `/sessions/${id}`); // what ended after its page was closed is news too
   const { page } = await opened("mock: permission delete the old notes\nmock: say They are gone.");
   await page.getByRole("region", { name: "Waiting for you" }).getByText("delete the old notes").waitFor();
   await until(async () => (await page.title()) === "(1) A test · Ostler", "the tab shows what waits");

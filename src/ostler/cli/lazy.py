@@ -50,7 +50,7 @@ COMMANDS = {
     "audit": "See who changed what and who was refused, and check that nothing was taken out.",
     "system": "Look at the server itself.",
     "database": "Move what a server remembers to another database.",
-    "api": "Call any operation of the server by its name.",
+    "api": "Call any OPERATION of the server, such as daemon.create.",
     "doctor": "Check that everything is in place.",
     "completion": "Print the completion script for a shell.",
 }

@@ -41,6 +41,7 @@ UNKNOWN = {
     "key_id": "not_found",
     "tenant": "not_found",
     "project_name": "not_found",
+    "way": "not_found",
 }
 ANY = {"host", "stream"}
 """Names that need not be known before: a follower may be on its way."""
@@ -99,6 +100,11 @@ def strict_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[RunningS
     limits = ("--max-body-bytes", "2048", "--max-upload-bytes", "4096", "--request-timeout-seconds", "1")
     with running_server(tmp_path_factory.mktemp("strict") / "state", *limits) as running:
         yield running
+
+
+def _is_strict(operation: Operation) -> bool:
+    """Providers say more than one needs to know when they send people back."""
+    return not str(operation).startswith("sign-in.finish")
 
 
 def _names(operation: Operation) -> list[tuple[Operation, str]]:
@@ -303,7 +309,7 @@ def _peak_memory(pid: int) -> int:
     return int(found[1]) * 1024 if found else 0
 
 
-@pytest.mark.parametrize("operation", [found for found in ALL if found.method == "GET"], ids=str)
+@pytest.mark.parametrize("operation", [found for found in ALL if found.method == "GET" and _is_strict(found)], ids=str)
 def test_an_unknown_query_parameter_is_refused_under_its_name_with_the_known_ones(
     api: httpx.Client, session: str, operation: Operation
 ) -> None:

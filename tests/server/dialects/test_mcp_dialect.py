@@ -157,7 +157,7 @@ async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: Run
         clock = {"name": "tests", "cron": "0 3 * * *", "time_zone": "Europe/Berlin"}
         first = await call(mcp, "propose_schedule", **wanted, **clock)
         second = await call(mcp, "propose_schedule", **wanted, **{**clock, "name": "never"})
-        third = await call(mcp, "propose_trigger", **wanted, name="issues", scheme="github")
+        third = await call(mcp, "propose_trigger", **wanted, name="proposed", scheme="github")
         assert "The tests take long." in first["action"]
         answer = {"session_id": session, "ask_id": first["ask_id"], "reply": "once"}
         assert "confirmed by a person" in await refused(mcp, "answer_ask", **answer)
@@ -170,7 +170,7 @@ async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: Run
     assert api.post(replies.format(third["ask_id"]), json={"reply": "once"}).status_code == 200
     made = api.get("/schedules/tests").json()
     assert (made["cron"], made["timeZone"], made["template"]) == ("0 3 * * *", "Europe/Berlin", "nightly")
-    assert (api.get("/schedules/never").status_code, api.get("/triggers/issues").status_code) == (404, 200)
+    assert (api.get("/schedules/never").status_code, api.get("/triggers/proposed").status_code) == (404, 200)
     events = api.get(f"/sessions/{session}/events").json()["events"]
     (decided,) = [
         each
@@ -178,7 +178,7 @@ async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: Run
         if each["type"] == "permission.resolved" and each["data"]["permission_id"] == first["ask_id"]
     ]
     assert decided["actor"]
-    for place in ("/schedules/tests", "/triggers/issues"):
+    for place in ("/schedules/tests", "/triggers/proposed"):
         assert api.delete(place).status_code == 204
 
 
