@@ -218,3 +218,18 @@ def test_what_a_killed_server_left_of_a_login_is_gone_with_the_next_start(tmp_pa
         assert (door.look()["state"], door.running()) == ("needs_login", {})
         assert list((tmp_path / "state" / "logins").glob("*")) == []
         door.started()
+
+
+def test_an_admin_of_a_team_sees_no_address_or_code_of_the_servers_login(tmp_path: Path) -> None:
+    holder = {"authorization": "Bearer s3rver"}
+    with (
+        guest_server(tmp_path, "--token", "s3rver") as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60, headers=holder) as api,
+    ):
+        assert api.post("/tenants", json={"name": "acme"}).status_code == 201
+        wanted = {"name": "boss", "role": "admin"}
+        key = api.post("/api-keys", json=wanted, headers={"ostler-project": "acme/default"}).json()["key"]
+        assert Door(api).started()["code"] == "GUEST-7777"
+        seen = api.get("/agents/guest/login", headers={"authorization": f"ApiKey {key}"})
+        assert (seen.status_code, seen.json()["running"]["step"]) == (200, "waiting")
+        assert not seen.json()["running"].keys() & {"url", "code", "message"}

@@ -17,7 +17,8 @@ _TAGS = ["agents"]
 async def login_state(agent: str, services: Services, caller: Scope) -> AgentLogin:
     """Whether an agent is logged in, how that is known, what can be done, and the login under way."""
     found = await runner_agents.log_in(services.runners, agent, LoginOrder(verb="look"))
-    return found if "admin" in caller.roles else _without_secrets(found)
+    may_log_in = "admin" in caller.roles and caller.reach == "server"
+    return found if may_log_in else _without_secrets(found)
 
 
 @post(
