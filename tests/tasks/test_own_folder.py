@@ -1,5 +1,6 @@
 """A session in a git checkout of a person's own: compared with its head, and nothing of it is touched."""
 
+import shutil
 from pathlib import Path
 
 import httpx
@@ -26,6 +27,11 @@ def own_session(api: httpx.Client, folder: Path, **more: object) -> str:
     assert (found["status"], found["cwd"]) == ("running", str(folder))
     settled(api, str(found["id"]), turn=0)
     return str(found["id"])
+
+
+def own_folder_session(api: httpx.Client, folder: Path) -> str:
+    """One in a folder that need not be a checkout."""
+    return str(api.post("/sessions", json={"agent": "mock", "cwd": str(folder)}).json()["id"])
 
 
 def changed(api: httpx.Client, session: str, **asked: object) -> dict[str, str]:
@@ -113,6 +119,36 @@ def test_a_folder_without_git_becomes_a_repository_and_the_next_session_has_a_di
     assert [file["path"] for file in api.get(f"/sessions/{other}/diff").json()["files"]] == ["b.txt"]
     alone = api.post("/sessions", json={"agent": "mock"}).json()["id"]
     assert "a folder that Ostler made" in assert_problem(api.post(f"/sessions/{alone}/git"), "unprocessable")["detail"]
+
+
+@_WORK
+def test_a_repository_that_somebody_began_runs_no_programs_and_brings_no_other_files(
+    api: httpx.Client, tmp_path: Path
+) -> None:
+    above, folder = tmp_path / "home", tmp_path / "home" / "notes"
+    folder.mkdir(parents=True)
+    (above / "private.txt").write_text("private\n")
+    (folder / "a.txt").write_text("a\n")
+    session = own_folder_session(api, folder)
+
+    def refused() -> str:
+        detail = assert_problem(api.post(f"/sessions/{session}/git"), "unprocessable")["detail"]
+        assert not (tmp_path / "was-run").exists()
+        return str(detail)
+
+    git(above, "init", "-q")
+    assert f"there is a git repository without a commit already, {above}" in refused()
+    assert git(above, "ls-files") == ""
+    shutil.rmtree(above / ".git")
+    git(folder, "init", "-q")
+    (folder / ".gitattributes").write_text("* filter=odd\n")
+    git(folder, "config", "filter.odd.clean", f"touch {tmp_path}/was-run; cat")
+    assert "has settings of its own (filter.odd.clean)" in refused()
+    git(folder, "config", "--remove-section", "filter.odd")
+    git(folder, "config", "core.worktree", str(above))
+    assert "cannot be used" in refused() or "core.worktree" in refused()
+    git(folder, "config", "--unset", "core.worktree")
+    assert api.post(f"/sessions/{session}/git").json()["files"] == 2
 
 
 @_WORK

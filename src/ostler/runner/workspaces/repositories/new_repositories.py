@@ -1,6 +1,7 @@
 """Makes a person's own folder a git repository, with a first commit of what is there."""
 
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 
@@ -13,6 +14,12 @@ _MOST_FILES = 50_000
 _MOST_BYTES = 2**30
 _IDENTITY = ("-c", "user.name=Ostler", "-c", "user.email=ostler@localhost")
 _MESSAGE = "As it was"
+_PLAIN = re.compile(
+    r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)"
+    r"|user\.(name|email)|init\.defaultbranch|remote\..*\.(url|fetch)|branch\..*\.(remote|merge)",
+    re.DOTALL,
+)
+"""Settings of a repository that make git run nothing and look nowhere else."""
 
 
 def make_repository(git: Git, folder: Path) -> MadeRepository:
@@ -20,11 +27,13 @@ def make_repository(git: Git, folder: Path) -> MadeRepository:
     known = _checkout(git, folder)
     if known is not None and known.commit is not None:
         raise Unprocessable(reason=f"{folder} is in the git checkout {known.top} already. Begin a new session there.")
+    if known is not None or os.path.lexists(folder / ".git"):
+        _refuse_odd(git, folder, known)
     _check_size(folder)
+    at = ("-C", str(folder))
     try:
-        if known is None:
-            git.run("init", "-q", "--", str(folder))
-        at = ("-C", str(folder if known is None else known.top))
+        git.run("init", "-q", "--", str(folder))
+        git.run(*at, "read-tree", "--empty")  # what was staged in a half made one is looked at anew
         git.run(*at, "add", "--all")
         git.run(*at, *_IDENTITY, "commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", _MESSAGE)
         files = git.run(*at, "ls-files", "-z").count(b"\0")
@@ -32,6 +41,27 @@ def make_repository(git: Git, folder: Path) -> MadeRepository:
         raise RepositoryFailed(url=str(folder), reason=str(error)) from error
     made = find_checkout(git, folder)
     return MadeRepository(path=made.top, branch=made.branch, commit=made.commit or "", files=files)
+
+
+def _refuse_odd(git: Git, folder: Path, known: Checkout | None) -> None:
+    """Raise unless a half made repository is one as we would have begun it.
+
+    Its settings can name programs that git runs on files that are added, and folders that it takes them from.
+    """
+    own = folder / ".git"
+    if known is None or {known.git_folder, known.common} != {str(own)} or own.is_symlink() or not own.is_dir():
+        where = known.top if known is not None else f"{own}, which cannot be used"
+        raise _refused(folder, f"there is a git repository without a commit already, {where}")
+    listed = git.run("-C", str(folder), "config", "--local", "--list", "--name-only", "-z")
+    odd = [name for name in os.fsdecode(listed).split("\0") if name and not _PLAIN.fullmatch(name)]
+    if (own / "info" / "attributes").exists():
+        odd.append(".git/info/attributes")
+    if odd:
+        raise _refused(folder, f"the git repository that was begun there has settings of its own ({odd[0][:80]})")
+
+
+def _refused(folder: Path, reason: str) -> Unprocessable:
+    return Unprocessable(reason=f"{folder}: {reason}. Make its first commit yourself: `git add -A && git commit`.")
 
 
 def _checkout(git: Git, folder: Path) -> Checkout | None:
