@@ -1,8 +1,10 @@
 """Which runner a session is placed on, and what it waits for."""
 
 import asyncio
+import tarfile
 from collections import Counter
 from collections.abc import AsyncIterator
+from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
@@ -253,3 +255,24 @@ async def test_what_is_said_of_a_runner_that_was_removed_is_true(fleet: Fleet) -
     async with asyncio.timeout(stretched(60)):
         while not [line for line in await fleet.lines(task) if line.startswith("The runner 'gone' was removed.")]:
             await asyncio.sleep(0.02)
+
+
+async def test_what_is_no_tenants_is_handed_to_no_runner_of_one(fleet: Fleet, tmp_path: Path) -> None:
+    theirs = await fleet.host("theirs", labels={"tenant": "acme"})
+    await fleet.host("ours")
+    ticket, content = await fleet.post("/uploads"), BytesIO()
+    with tarfile.open(fileobj=content, mode="w") as archive:
+        archive.addfile(tarfile.TarInfo("a.txt"))
+    sent = await fleet.api.put(ticket["url"].removeprefix("/api/v1"), content=content.getvalue())
+    assert sent.status_code == 200, sent.text
+    repo = {"mode": "upload", "upload": ticket["token"]}
+    task = await fleet.post("/tasks", prompt="mock: say done", agent={"type": "mock"}, repo=repo)
+    assert (await finished(fleet, task["id"]))["runner"]["name"] == "ours"
+    await fleet.post("/agents/ostler/login", method="key", key="k3y-of-the-server", variable="ANTHROPIC_API_KEY")
+    holders = {
+        file.relative_to(tmp_path).parts[0]
+        for file in tmp_path.rglob("*.json")
+        if b"k3y-of-the-server" in file.read_bytes()
+    }
+    assert holders <= {"server", "ours"}
+    assert (len(holders), fleet.runners.any("acme")) == (1, theirs.about.id)

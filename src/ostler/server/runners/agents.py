@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 
 from ostler.base.errors import UnsupportedAgent
 from ostler.link.protocol import Runner
+from ostler.server.runners.known import is_for
 from ostler.server.runners.registry import Runners
 from ostler.wire.agents import Agent, AgentLogin, Installed, LoginOrder
 from ostler.wire.running import RunnerStats
@@ -51,9 +52,10 @@ async def log_in(runners: Runners, name: str, order: LoginOrder) -> AgentLogin:
 
 
 def _one_with(runners: Runners, name: str) -> Runner:
-    """The first runner that has an agent installed, or else knows it."""
+    """The first runner that has an agent installed, or else knows it; no tenant's: it gets the server's own keys."""
     agent = agent_named(runners, name).id
-    linked = [known for known in runners.known if known.link is not None and agent in known.agents]
+    shared = [known for known in runners.known if is_for(known.about, None)]
+    linked = [known for known in shared if known.link is not None and agent in known.agents]
     chosen = next((known for known in linked if known.agents[agent].installed), linked[0] if linked else None)
     return runners.runner(chosen.about.id if chosen is not None else runners.any())
 

@@ -6,9 +6,18 @@ from typing import NamedTuple
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
 from ostler.server.store.peers import RunnerLink
+from ostler.server.store.records import DEFAULT_TENANT
 from ostler.wire.agents import Agent
 from ostler.wire.runners import Managed, RunnerAbout
 from ostler.wire.workspaces import ProviderVerdict
+
+TENANT = "tenant"
+"""A label that decides whose sessions and files a runner gets to see; only a token can give it."""
+
+
+def is_for(about: RunnerAbout, tenant: str | None) -> bool:
+    """Whether a runner may hear of what is a tenant's: one with that label hears of nobody else's."""
+    return about.labels.get(TENANT) in {None, tenant or DEFAULT_TENANT}
 
 
 class RunnerStatus(NamedTuple):

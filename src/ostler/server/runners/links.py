@@ -16,7 +16,7 @@ from ostler.link.channel import LINK_VERSION, Goodbye, Hello, Socket, Welcome, d
 from ostler.link.keys import hashed
 from ostler.server.runners.cut_off import CutOff
 from ostler.server.runners.home_drain import HomeDrain
-from ostler.server.runners.placement import TENANT
+from ostler.server.runners.known import TENANT
 from ostler.server.runners.registry import Runners
 from ostler.server.runners.shared import SharedLinks
 from ostler.server.store.peers import Peers

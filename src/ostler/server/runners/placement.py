@@ -9,14 +9,11 @@ from ostler.base.errors import Unprocessable, UnsupportedAgent
 from ostler.base.errors.runners import RunnerNotFound
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.server.runners.agents import agent_named
-from ostler.server.runners.known import KnownRunner
+from ostler.server.runners.known import KnownRunner, is_for
 from ostler.server.runners.registry import Runners
-from ostler.server.store.records import DEFAULT_TENANT
 from ostler.wire.agents import Agent
 from ostler.wire.runners import Needs, RunnerAbout
 
-TENANT = "tenant"
-"""A label that decides whose sessions a runner gets to see; only a token can give it."""
 _HOST = "workspace.executionHostId"
 AUTO, OWN, MOCK = "auto", "ostler", "mock"
 _GIVE_A_KEY = (
@@ -79,7 +76,7 @@ def choose(
 def fits(about: RunnerAbout, needs: Needs, tenant: str | None) -> bool:
     """Whether a session may be on a runner: one that is for a tenant has only sessions of that tenant."""
     is_wanted = needs.host in {None, about.id, about.name} and needs.labels.items() <= about.labels.items()
-    return is_wanted and about.labels.get(TENANT) in {None, tenant or DEFAULT_TENANT}
+    return is_wanted and is_for(about, tenant)
 
 
 def _is_there(known: KnownRunner, agent: str | None = None) -> bool:

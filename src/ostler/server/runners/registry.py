@@ -12,7 +12,7 @@ from ostler.base.logs import Log
 from ostler.base.undo import async_undone_by
 from ostler.link.protocol import Runner
 from ostler.link.workspaces import Workspaces
-from ostler.server.runners.known import KnownRunner, Link, RunnerStatus
+from ostler.server.runners.known import KnownRunner, Link, RunnerStatus, is_for
 from ostler.server.runners.steps import NOTHING_FOLLOWS, NextSteps
 from ostler.wire.runners import RunnerAbout
 from ostler.wire.workspaces import ProviderVerdict
@@ -95,9 +95,14 @@ class Runners:
             raise RunnerUnavailable(runner=known.about.name)
         return known.link
 
-    def any(self) -> str:
-        """A runner for what every runner can do, such as asking a repository: the first that may have sessions."""
-        linked = [known.about for known in self._known.values() if known.link is not None]
+    def any(self, tenant: str | None = None) -> str:
+        """A runner for what every runner can do, such as asking a repository: the first that may have sessions.
+
+        It may be handed what is of a tenant, of the server's own if none is named, so it is never another's.
+        """
+        linked = [
+            known.about for known in self._known.values() if known.link is not None and is_for(known.about, tenant)
+        ]
         chosen = next((about for about in linked if about.slots != 0), linked[0] if linked else None)
         if chosen is None:
             raise RunnerUnavailable(runner="any")

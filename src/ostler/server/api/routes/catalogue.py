@@ -23,10 +23,10 @@ async def list_runtimes(services: Services) -> RuntimeList:
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")
 async def list_refs(
-    services: Services, url: Annotated[str, Parameter(description="The repository.", max_length=4096)]
+    services: Services, caller: Scope, url: Annotated[str, Parameter(description="The repository.", max_length=4096)]
 ) -> GitRefs:
     """The branches and tags of a repository, at most a minute old."""
-    return await services.runners.workspaces(services.runners.any()).refs(Repo(url=url))
+    return await services.runners.workspaces(services.runners.any(caller.tenant)).refs(Repo(url=url))
 
 
 @get("/folders", operation_id="catalogue.folders", tags=_TAGS, role="operator", reach="server")
@@ -59,7 +59,7 @@ async def create_upload(services: Services, caller: Scope) -> UploadTicket:
 async def send_upload(ticket: str, services: Services, request: Request[Any, Any, Any]) -> Upload:
     """Send a tar or zip archive as the body; the address is the permission, no token is needed."""
     about = await services.uploads.check(ticket)
-    runner = services.runners.any()
+    runner = services.runners.any(services.directory.tenant_of(about.project))
     async with services.quotas.uploading(about.project, about.actor, request.stream()) as chunks:
         upload = await services.runners.workspaces(runner).upload(chunks)
     await services.uploads.fill(ticket, upload, runner)
