@@ -323,7 +323,7 @@ async def _services(
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads, snapshots = Uploads(objects), SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
     work = _pipeline(runners, steps, uploads, snapshots, looks, proposals)
-    quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL)
+    quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL, peers)
     opened.push_async_callback((audit := AuditLog(store.audit, clock)).close)
     opened.push_async_callback(AuditRetention(store.audit, clock, settings.audit_days).close)
     attachments = Attachments(objects, settings.state_dir)

@@ -14,8 +14,9 @@ from ostler.base.clock import Clock
 from ostler.base.errors.access import LimitReached
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import Scope
-from ostler.server.quotas.rates import Rates
+from ostler.server.quotas.rates import Place, Rates
 from ostler.server.store.access import LimitsRow
+from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.wire.events import SessionStatus
 from ostler.wire.limits import Limits, LimitScope, Usage, UsageList
@@ -34,8 +35,6 @@ _WORDS = {
     "upload_bytes_per_day": "bytes of uploads per day",
 }
 _NUMBERS = tuple(_WORDS)
-Place = tuple[str, str]
-"""A scope, and who it is."""
 
 
 class Room(NamedTuple):
@@ -69,13 +68,17 @@ class Rooms:
 class Quotas:
     """Looks at nothing and asks nobody as long as no limit is set."""
 
-    def __init__(self, store: Store, directory: Directory, clock: Clock, over: Iterable[SessionStatus]) -> None:
-        """`over` are the statuses of sessions that are over."""
+    def __init__(
+        self, store: Store, directory: Directory, clock: Clock, over: Iterable[SessionStatus], peers: Peers | None
+    ) -> None:
+        """`over` are the statuses of sessions that are over; with `peers` rates are those of all servers together."""
         self._store = store
         self._directory = directory
         self._clock = clock
         self._over = tuple(over)
         self._rates = Rates()
+        if peers is not None:
+            peers.count_with(self._rates)
         self._creating: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
 
     def check_rate(self, scope: Scope) -> None:

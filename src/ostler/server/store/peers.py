@@ -1,6 +1,6 @@
 """What servers of one store know of each other, and tell each other; a store of one server has nothing of it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import NamedTuple, Protocol
 
 import msgspec
@@ -137,6 +137,28 @@ class Links(Protocol):
         ...
 
 
+class LetThrough(NamedTuple):
+    """How many requests of a tenant, a project or an actor with a rate a server has let through."""
+
+    scope: str
+    id: str
+    rate: float
+    """How many may come in a second."""
+    requests: int
+
+
+class Tally(Protocol):
+    """What a server lets through, for counting it together with what the others do; it is asked every second."""
+
+    def let_through(self) -> Sequence[LetThrough]:
+        """All that the others do not know of, and what else is not back at its full rate."""
+        ...
+
+    def settle(self, sent: Sequence[LetThrough], levels: Mapping[tuple[str, str], float]) -> None:
+        """The others know of these; how many more of each scope and id may come now, below 0 if too many did."""
+        ...
+
+
 class Peers(Protocol):
     """The servers of one store."""
 
@@ -181,6 +203,10 @@ class Peers(Protocol):
 
     def ring(self, bell: Bell) -> None:
         """Let all servers know, this one too; it may be lost."""
+        ...
+
+    def count_with(self, tally: Tally) -> None:
+        """What is counted together from now on."""
         ...
 
     async def close(self) -> None:

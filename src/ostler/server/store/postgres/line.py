@@ -13,7 +13,7 @@ import msgspec
 from ostler.base.errors import SettingsError, StoreUnavailable
 from ostler.base.logs import Log, never_log
 from ostler.base.retry import delays
-from ostler.server.store.peers import Bell, Heard, Member
+from ostler.server.store.peers import Bell, Heard, Member, Tally
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.connecting import FAILURES, connect_serving
 from ostler.server.store.postgres.links import PostgresLinks
@@ -43,6 +43,19 @@ WHERE is_here AND servers.id <> $1 AND (shared.value = '' OR shared.value <> $2)
 """The servers that keep their files where this one does not find them."""
 _SILENT = "UPDATE servers SET is_here = FALSE WHERE id = $1 AND beat = $2"
 _LOOK_SECONDS = 0.25
+_TALLY_SECONDS = 1.0
+_LET_THROUGH = """
+INSERT INTO rate_levels AS known (scope, id, level, at)
+SELECT scope, id, greatest(rate, 1) - requests, extract(epoch FROM clock_timestamp())
+FROM unnest($1::text[], $2::text[], $3::float8[], $4::bigint[]) AS told (scope, id, rate, requests) ORDER BY scope, id
+ON CONFLICT (scope, id) DO UPDATE SET at = greatest(known.at, excluded.at), level = (
+    SELECT least(greatest(rate, 1), known.level + greatest(0, excluded.at - known.at) * rate) - requests
+    FROM unnest($1::text[], $2::text[], $3::float8[], $4::bigint[]) AS told (scope, id, rate, requests)
+    WHERE told.scope = known.scope AND told.id = known.id
+)
+RETURNING scope, id, level
+"""
+"""Of two servers each waits for the other's row, in the same order, and none is longer than a statement."""
 _bells = msgspec.json.Decoder(list[Bell])
 
 
@@ -72,6 +85,7 @@ class Line:
         self._looked_at = 0.0
         self._bells: dict[str, Bell] = {}
         self._rung = asyncio.Event()
+        self._tally: Tally | None = None
         self._closing = asyncio.Event()
         self._connection: asyncpg.Connection | None = None
         self._task: asyncio.Task[None] | None = None
@@ -128,6 +142,10 @@ class Line:
         """Let all servers know soon; of one session only the newest."""
         self._bells[bell.session] = bell
         self._rung.set()
+
+    def count_with(self, tally: Tally) -> None:
+        """What is told every second from now on, while the database can be reached."""
+        self._tally = tally
 
     async def close(self) -> None:
         """Leave in order, as far as the database can be reached."""
@@ -191,16 +209,25 @@ class Line:
             connection.terminate()
 
     async def _beat_on(self, connection: asyncpg.Connection) -> None:
-        due = time.monotonic()
+        due = tally_due = time.monotonic()
         while not self._closing.is_set():
             if time.monotonic() >= due:
                 await connection.execute(_BEAT, self.id)
                 await self.links.beat(connection)
                 await self._count(connection)
                 due = time.monotonic() + self._between
+            if time.monotonic() >= tally_due:
+                await self._tell(connection)
+                tally_due = time.monotonic() + _TALLY_SECONDS
             with suppress(TimeoutError):
-                await asyncio.wait_for(self._rung.wait(), max(0.0, due - time.monotonic()))
+                await asyncio.wait_for(self._rung.wait(), max(0.0, min(due, tally_due) - time.monotonic()))
             await self._send(connection)
+
+    async def _tell(self, connection: asyncpg.Connection) -> None:
+        """Tell what was let through here, and hear what all have; a lost answer lets less through, never more."""
+        if self._tally is not None and (sent := self._tally.let_through()):
+            rows = await connection.fetch(_LET_THROUGH, *map(list, zip(*sent, strict=True)))
+            self._tally.settle(sent, {(scope, id_): level for scope, id_, level in rows})
 
     async def _count(self, connection: asyncpg.Connection) -> None:
         await self.links.count(connection, anew=not self._is_counting)

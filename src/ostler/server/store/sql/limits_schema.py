@@ -35,3 +35,15 @@ CREATE TABLE upload_uses (
     PRIMARY KEY (day, project, actor)
 );
 """
+
+# How many more requests of each may come, at all servers together, and when that was; only servers beside each other
+# need it, and nothing is lost with it.
+RATES = """
+CREATE UNLOGGED TABLE rate_levels (
+    scope TEXT NOT NULL,
+    id TEXT NOT NULL,
+    level DOUBLE PRECISION NOT NULL,
+    at DOUBLE PRECISION NOT NULL,
+    PRIMARY KEY (scope, id)
+);
+"""

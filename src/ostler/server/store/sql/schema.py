@@ -4,13 +4,13 @@ from typing import NamedTuple
 
 from ostler.server.store.sql.access_schema import ACCESS
 from ostler.server.store.sql.audit_schema import AUDIT, REMOVED
-from ostler.server.store.sql.limits_schema import FILES, LIMITS
+from ostler.server.store.sql.limits_schema import FILES, LIMITS, RATES
 from ostler.server.store.sql.people_schema import PEOPLE
 from ostler.server.store.sql.prompts_schema import PROMPTS
 from ostler.server.store.sql.reads_schema import READS
 from ostler.server.store.sql.schedules_schema import SCHEDULES, SCHEDULES_POSTGRES
 from ostler.server.store.sql.search_schema import SEARCH
-from ostler.server.store.sql.sign_ins_schema import SIGN_INS
+from ostler.server.store.sql.sign_ins_schema import RENEWED, SIGN_INS
 from ostler.server.store.sql.templates_schema import TEMPLATES, TEMPLATES_POSTGRES
 from ostler.server.store.sql.triggers_schema import TRIGGERS, TRIGGERS_POSTGRES
 from ostler.server.store.sql.webhooks_schema import WEBHOOKS, WEBHOOKS_POSTGRES
@@ -413,6 +413,7 @@ MIGRATIONS: tuple[Migration, ...] = (
     Migration(FILES + REMOVED, FILES + REMOVED),
     Migration(READS, READS),
     Migration(SIGN_INS, SIGN_INS),
+    Migration(RENEWED, RENEWED + RATES),
 )
 SCHEMA_VERSION = len(MIGRATIONS)
 OUTLINE_VERSION = 5

@@ -13,3 +13,10 @@ CREATE TABLE sign_ins (
     ends_at TEXT NOT NULL
 );
 """
+
+# The secret that was good before the one there is now; until when, once the one there is now was shown.
+RENEWED = """
+ALTER TABLE sign_ins ADD COLUMN former_hash TEXT;
+ALTER TABLE sign_ins ADD COLUMN former_until TEXT;
+ALTER TABLE sign_ins ADD COLUMN renewed_at TEXT;
+"""
