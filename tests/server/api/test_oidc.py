@@ -272,6 +272,18 @@ async def test_a_provider_that_calls_itself_otherwise_is_not_asked_for_keys() ->
         await keys.close()
 
 
+@pytest.mark.parametrize("error", [FileNotFoundError("/gone/ca.pem"), RuntimeError("not foreseen")], ids=repr)
+async def test_whatever_goes_wrong_with_the_keys_is_no_error_of_the_request(error: Exception) -> None:
+    def trust() -> bool:
+        raise error
+
+    with running_provider() as provider:
+        keys = SigningKeys(provider.issuer, trust, lambda: None)
+        with pytest.raises(ProviderAway):
+            await keys.find("k1")
+        await keys.close()
+
+
 def test_mcp_clients_are_told_where_they_get_a_token(server: RunningServer, provider: Provider) -> None:
     refused = httpx.post(f"{server.url}/mcp", json={})
     assert_problem(refused, "token_invalid")

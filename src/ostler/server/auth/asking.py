@@ -57,7 +57,7 @@ async def asked(
                 if len(body) > _MOST_BYTES:
                     raise Unusable("it answers too much")
             return ProviderAnswer(answer.status_code, _read(bytes(body), answer.status_code))
-    except (httpx.HTTPError, httpx.InvalidURL, TimeoutError) as error:
+    except (httpx.HTTPError, httpx.InvalidURL, OSError) as error:  # a file with authorities that is gone, too
         raise Unusable(str(error) or type(error).__name__) from error
 
 

@@ -67,6 +67,9 @@ class SigningKeys:
         except Unusable as error:
             log.warning("oidc.keys_not_read", issuer=self._issuer, reason=str(error))
             return
+        except Exception as error:  # else who shows a token is told of an error of ours; the keys that are known stay
+            log.error("oidc.keys_failed", issuer=self._issuer, exc_info=error)
+            return
         if self._keys.keys() - keys.keys():
             self._forget()
         self._keys, self._read_at = keys, self._monotonic()
