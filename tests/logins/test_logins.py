@@ -150,6 +150,38 @@ def test_nothing_of_a_login_is_in_a_log_or_in_the_store(place: Place) -> None:
     assert all(b"s3cr3t" not in path.read_bytes() for path in files)
 
 
+def test_who_logs_an_agent_in_and_what_becomes_of_it_are_lines_of_the_audit_log(place: Place) -> None:
+    def lines() -> list[dict[str, str]]:
+        found = [each for each in place.api.get("/audit").json()["items"] if each["number"] > before]
+        return [{name: each[name] for name in ("action", "actor", "target", "outcome")} for each in reversed(found)]
+
+    def ended(number: int) -> bool:
+        return [each["action"] for each in lines()].count("agents.login-ended") == number
+
+    before = max((each["number"] for each in place.api.get("/audit").json()["items"]), default=0)
+    place.door.post(method="key", key="k3y-private")
+    place.door.started()
+    place.door.post("/answer", code="1234")
+    wait_until(lambda: ended(1), what="the line of its end")
+    place.door.started()
+    place.door.post("/cancel")
+    wait_until(lambda: ended(2), what="the line of the second")
+    assert lines() == [
+        {"action": action, "actor": "local", "target": target, "outcome": outcome}
+        for action, target, outcome in (
+            ("agents.login", "guest", "done"),
+            ("agents.login", "guest", "done"),
+            ("agents.login-answer", "guest", "done"),
+            ("agents.login-ended", "guest succeeded", "done"),
+            ("agents.login", "guest", "done"),
+            ("agents.login-cancel", "guest", "done"),
+            ("agents.login-ended", "guest cancelled", "failed"),
+        )
+    ]
+    exported = place.api.get("/audit/export").text
+    assert all(secret not in exported for secret in ("k3y-private", "1234", "s3cr3t"))
+
+
 @pytest.mark.parametrize(
     ("body", "status"),
     [

@@ -1,16 +1,25 @@
 """Logging agents in."""
 
+import asyncio
+from contextlib import suppress
+
 import msgspec
 from litestar import Response, delete, get, post
 
-from ostler.base.errors import Unprocessable
+from ostler.base.clock import later
+from ostler.base.errors import OstlerError, Unprocessable
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.auth.scope import Scope
 from ostler.server.runners import agents as runner_agents
-from ostler.wire.agents import AgentLogin, AnswerLogin, LoginOrder, StartLogin
+from ostler.wire.agents import AgentLogin, AnswerLogin, LoginOrder, RunningLogin, StartLogin
 
 _TAGS = ["agents"]
+_UNDER_WAY = frozenset({"starting", "waiting"})
+_LOOK_SECONDS = 1.0
+"""Between two looks at a login under way."""
+_GIVEN_UP_SECONDS = 60.0
+"""After its end, when nothing is heard of it."""
 
 
 @get("/agents/{agent:str}/login", operation_id="agents.login-state", tags=_TAGS, role="viewer")
@@ -24,13 +33,41 @@ async def login_state(agent: str, services: Services, caller: Scope) -> AgentLog
 @post(
     "/agents/{agent:str}/login", operation_id="agents.login", tags=_TAGS, status_code=200, role="admin", reach="server"
 )
-async def log_in(agent: str, services: Services, data: StartLogin) -> Response[AgentLogin]:
+async def log_in(agent: str, services: Services, caller: Scope, data: StartLogin) -> Response[AgentLogin]:
     """Log an agent in: with a key, with what is on the runner's machine, or by the agent's own login."""
     if (data.method == "key") != (data.key is not None):
         reason = "is needed by the method 'key', and only by it"
         raise Unprocessable(reason=f"key: {reason}.", errors={"key": [reason]})
     order = LoginOrder(verb="start", method=data.method, key=data.key, variable=data.variable, way=data.way)
-    return _unrecorded(await runner_agents.log_in(services.runners, agent, order))
+    found = await runner_agents.log_in(services.runners, agent, order)
+    if found.running is not None and found.running.step in _UNDER_WAY:
+        services.background.spawn(_note_end(services, caller, found.agent, found.running))
+    return _unrecorded(found)
+
+
+async def _note_end(services: Services, caller: Scope, agent: str, begun: RunningLogin) -> None:
+    """Write into the audit log what becomes of an agent's own login, which others may finish."""
+    now = begun
+    while now.step in _UNDER_WAY:
+        await asyncio.sleep(_LOOK_SECONDS)
+        with suppress(OstlerError):  # a runner that is away may be back; the login is given up after its time
+            found = await runner_agents.log_in(services.runners, agent, LoginOrder(verb="look"))
+            if found.running is None or found.running.started_at != begun.started_at:
+                return
+            now = found.running
+        if now.step in _UNDER_WAY and services.clock.now() > later(begun.ends_at, _GIVEN_UP_SECONDS):
+            return
+    await services.audit.written(
+        services.audit.line(
+            tenant=caller.tenant,
+            project=caller.project,
+            actor=caller.actor,
+            action="agents.login-ended",
+            outcome="done" if now.step == "succeeded" else "failed",
+            status=0,
+            target=f"{agent} {now.step}",
+        )
+    )
 
 
 @post(
