@@ -5,6 +5,7 @@ import json
 from collections.abc import Iterator
 from contextlib import closing
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -51,6 +52,42 @@ def test_labels_that_no_list_could_show_are_refused_wherever_they_are_given(
     assert_refused(api.patch(f"/sessions/{talk.id}", json={"labels": labels}), field)
     assert talk.get()["labels"] == {"team": "blue"}
     api.delete(f"/sessions/{talk.id}")
+
+
+OUTSIDE = "../../x"
+ESCAPED = quote(OUTSIDE, safe="")
+
+
+@pytest.mark.parametrize("path", [ESCAPED, quote(OUTSIDE), "%252e%252e%252fx", "..%5C..%5Cx"])
+@pytest.mark.parametrize("noun", ["prompts", "templates", "projects", "tenants", "api-keys", "agents", "webhooks"])
+def test_a_name_in_an_address_leads_nowhere_else(api: httpx.Client, noun: str, path: str) -> None:
+    for method in ("GET", "DELETE"):
+        answer = api.request(method, f"/{noun}/{path}")
+        assert answer.status_code in {400, 404, 405}, f"{method} {noun} {answer.status_code} {answer.text}"
+
+
+@pytest.mark.parametrize(
+    ("path", "body"),
+    [
+        ("/sessions", {"agent": "mock", "env": {OUTSIDE: "secret"}}),
+        ("/sessions", {"agent": "mock", "mcpServers": [{"name": OUTSIDE, "command": "x"}]}),
+        ("/sessions", {"agent": OUTSIDE}),
+        ("/agents/ostler/login", {"method": "key", "key": "secret", "variable": OUTSIDE}),
+        (f"/agents/{ESCAPED}/login", {"method": "key", "key": "secret"}),
+        ("/projects", {"name": OUTSIDE}),
+        ("/tenants", {"name": OUTSIDE}),
+        ("/prompts", {"name": OUTSIDE, "text": "hi"}),
+        ("/templates", {"name": OUTSIDE, "agent": {"type": "mock"}}),
+        ("/api-keys", {"name": "x", "role": "viewer", "projectId": OUTSIDE}),
+        ("/tasks", {"prompt": "hi", "agent": {"type": "mock"}, "repo": {"mode": "upload", "ticket": OUTSIDE}}),
+    ],
+    ids=lambda given: given if isinstance(given, str) else "",
+)
+def test_a_name_that_looks_like_a_path_is_refused(api: httpx.Client, path: str, body: dict[str, Any]) -> None:
+    answer = api.post(path, json=body)
+    assert answer.status_code in {400, 404, 422}, f"{answer.status_code} {answer.text}"
+    assert answer.headers["content-type"] == "application/problem+json"
+    assert "secret" not in answer.text
 
 
 def test_as_many_and_as_long_labels_as_there_may_be_are_taken(api: httpx.Client) -> None:
