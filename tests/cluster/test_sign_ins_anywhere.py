@@ -34,7 +34,8 @@ def pair(cluster: Cluster, tmp_path_factory: pytest.TempPathFactory, provider: P
         found.close()
 
 
-def test_a_sign_in_is_good_at_both_servers_and_over_at_both(pair: Servers, provider: Provider) -> None:
+@pytest.mark.parametrize("path", ["sign-out", "members/sign-out"])
+def test_a_sign_in_is_good_at_both_servers_and_over_at_both(pair: Servers, provider: Provider, path: str) -> None:
     with httpx.Client(timeout=60) as browser:  # cookies know no ports
         asked = browser.get(f"{pair.url('a')}/api/v1/sign-in/oidc").headers["location"]
         back = provider.came(asked)
@@ -52,10 +53,10 @@ def test_a_sign_in_is_good_at_both_servers_and_over_at_both(pair: Servers, provi
         reader.start()
         assert opened.wait(60)
         kept = {"cookie": f"ostler={browser.cookies['ostler']}"}
-        left = browser.post(f"{pair.url('b')}/api/v1/sign-out", headers={"origin": pair.url("b")})
+        left = browser.post(f"{pair.url('b')}/api/v1/{path}", json={}, headers={"origin": pair.url("b")})
         assert left.status_code == 200
         wait_until(
-            lambda: httpx.get(f"{pair.url('a')}/api/v1/me", headers=kept).status_code == 401, what="it is over at a"
+            lambda: httpx.get(f"{pair.url('a')}/api/v1/me", headers=kept).status_code == 401, "it is over at a", 2.0
         )
         reader.join(60)
         assert not reader.is_alive()

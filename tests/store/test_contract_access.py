@@ -2,7 +2,7 @@
 
 from msgspec.structs import replace
 
-from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, TenantRow, UploadedBy
+from ostler.server.store.access import AccessRows, ApiKeyRow, LimitsRow, ProjectRow, SignInRow, TenantRow, UploadedBy
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import UnderWay, Used, UsedBy
 from ostler.wire.provisioning import WorkspaceOrder
@@ -59,6 +59,35 @@ async def test_a_key_is_revoked_once_and_remembers_its_last_use(store: Store) ->
     assert not await store.access.revoke_key("key_9", NOW)
     (found,) = (await store.access.all()).keys
     assert found == replace(KEY, last_used_at=LATER, revoked_at=LAST)
+
+
+async def test_a_sign_in_has_another_hash_once_and_ends_with_all_of_its_actor(store: Store) -> None:
+    first = SignInRow(
+        id="sgn_1",
+        hash="h1",
+        way="oidc",
+        mark="m",
+        actor="oidc:anna",
+        name="Anna",
+        grants="[]",
+        created_at=NOW,
+        ends_at=LAST,
+    )
+    others = [
+        replace(first, id=f"sgn_{hash_}", hash=hash_, actor=actor)
+        for hash_, actor in (("h2", first.actor), ("h3", "x"))
+    ]
+    for each in (first, *others):
+        assert await store.access.sign_in(each)
+    assert await store.access.renew_sign_in("sgn_1", "h1", "h4", "h1", LATER)
+    assert not await store.access.renew_sign_in("sgn_1", "h1", "h5", "h1", LATER)
+    renewed = replace(first, hash="h4", former_hash="h1", renewed_at=LATER)
+    assert renewed in (await store.access.all()).sign_ins
+    assert await store.access.sign_in_renewed("sgn_1", LAST)
+    assert not await store.access.sign_in_renewed("sgn_1", LATER)
+    assert replace(renewed, former_until=LAST) in (await store.access.all()).sign_ins
+    assert await store.access.sign_out_everywhere(first.actor)
+    assert (await store.access.all()).sign_ins == (others[1],)
 
 
 async def test_limits_are_replaced_as_a_whole(store: Store) -> None:

@@ -118,3 +118,30 @@ test("who has no role is told so on a page, on a phone too, and whoever has a to
   await page.getByText("No sessions yet.").or(page.locator("a[data-session]").first()).waitFor();
   await page.context().close();
 });
+
+test("who signs out everywhere is signed out in other browsers, and so is whom an admin signs out", async () => {
+  const [one, other] = [await openPage(browser, server.url), await openPage(browser, server.url)];
+  const isHere = (page) => page.getByRole("button", { name: /^You are dora/ });
+  const isGone = (page) => page.getByRole("heading", { name: "Sign in to Ostler" });
+  for (const page of [one, other]) {
+    await signIn(page, "dora");
+    await isHere(page).waitFor();
+  }
+  await isHere(one).click();
+  await one.getByRole("menuitem", { name: "Sign out everywhere" }).click();
+  await isGone(one).waitFor();
+  await other.reload();
+  await isGone(other).waitFor();
+  await signIn(one, "dora");
+  await isHere(one).waitFor();
+  const admin = await openPage(browser, `${server.url}/settings/members`);
+  await admin.getByText("Use a token").click();
+  await admin.getByLabel("Token").fill(TOKEN);
+  await admin.getByRole("button", { name: "Connect" }).click();
+  await admin.locator("[data-member='oidc:dora']").getByRole("button").click();
+  await admin.getByRole("dialog").getByRole("button", { name: "Sign out" }).click();
+  await admin.getByText(/is signed out everywhere/).waitFor();
+  await one.reload();
+  await isGone(one).waitFor();
+  for (const page of [one, other, admin]) await page.context().close();
+});

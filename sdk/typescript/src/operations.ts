@@ -93,6 +93,7 @@ export const OPERATIONS = {
   "mcp.metadata": "GET /.well-known/oauth-protected-resource/mcp",
   "mcp.send": "POST /mcp",
   "members.list": "GET /api/v1/members",
+  "members.sign-out": "POST /api/v1/members/sign-out",
   "projects.create": "POST /api/v1/projects",
   "projects.list": "GET /api/v1/projects",
   "projects.remove": "DELETE /api/v1/projects/{project_name}",

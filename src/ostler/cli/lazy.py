@@ -43,7 +43,7 @@ COMMANDS = {
     "whoami": "Tell who the server takes you for.",
     "tenants": "Make tenants: teams with projects of their own.",
     "projects": "Make projects, and see those that you may use.",
-    "members": "See who may do what.",
+    "members": "See who may do what, and sign people out.",
     "keys": "Make API keys and revoke them.",
     "limits": "Say how much a tenant, a project or a key may have.",
     "usage": "Tell what you have and have used today.",

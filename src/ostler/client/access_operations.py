@@ -6,6 +6,7 @@ from ostler.client.calls import Call, delete, get, post, put, segment
 from ostler.wire.access import (
     ApiKeyIssued,
     ApiKeyList,
+    EndSignIns,
     Me,
     MemberList,
     NewApiKey,
@@ -14,6 +15,7 @@ from ostler.wire.access import (
     Project,
     ProjectList,
     Role,
+    SignInsEnded,
     Tenant,
     TenantList,
 )
@@ -64,6 +66,11 @@ def remove_project(project: str) -> Call[None]:
 def list_members() -> Call[MemberList]:
     """Who may do what in the caller's tenant or project."""
     return get("/members", msgspec.json.Decoder(MemberList).decode)
+
+
+def sign_out_member(actor: str | None = None) -> Call[SignInsEnded]:
+    """Sign a person out in all browsers, or the caller itself, and end what was opened there."""
+    return post("/members/sign-out", msgspec.json.Decoder(SignInsEnded).decode, EndSignIns(actor=actor))
 
 
 def list_keys() -> Call[ApiKeyList]:

@@ -230,6 +230,7 @@ class SyncMembers(SyncGroup):
     """Who may do what."""
 
     list = _verb(access_operations.list_members)
+    sign_out = _verb(access_operations.sign_out_member)
 
 
 class SyncKeys(SyncGroup):

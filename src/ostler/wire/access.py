@@ -98,6 +98,21 @@ class MemberList(Answer, frozen=True, kw_only=True):
     items: tuple[Member, ...]
 
 
+class EndSignIns(Body, frozen=True, kw_only=True):
+    """Whose sign-ins in browsers are over."""
+
+    actor: Annotated[str, msgspec.Meta(min_length=1, max_length=250)] | None = None
+    """A person as in the list of members; without it the caller itself."""
+
+
+class SignInsEnded(Answer, frozen=True, kw_only=True):
+    """Nobody is signed in as this actor any more."""
+
+    actor: str
+    ended: int
+    """How many sign-ins there were."""
+
+
 class ProtectedResource(Wire, frozen=True, kw_only=True):
     """Where MCP clients get tokens for this server (RFC 9728)."""
 

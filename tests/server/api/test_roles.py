@@ -31,7 +31,10 @@ FOR_ANYONE = {
 }
 
 
-OF_THEIR_OWN = {"/api/v1/sessions/{session:str}/read": "what somebody has seen is theirs alone"}
+OF_THEIR_OWN = {
+    "/api/v1/sessions/{session:str}/read": "what somebody has seen is theirs alone",
+    "/api/v1/members/sign-out": "who signed in may sign out; for others the handler asks for an admin of the tenant",
+}
 
 
 def _handlers(app: Router) -> list[tuple[str, str, BaseRouteHandler]]:

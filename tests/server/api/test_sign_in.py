@@ -1,16 +1,20 @@
 """Signing in in a browser: at a provider and back, what its cookie is good for, and what is refused on the way."""
 
 import json
+import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from ostler.cli import root
 from tests.server.api.test_keys import TOKEN, client_of
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
@@ -231,6 +235,93 @@ def test_a_stream_ends_when_its_reader_signs_out(
         assert stream.status_code == 200
         assert browser.post("/api/v1/sign-out", headers={"origin": server.url}).status_code == 200
         assert all(True for _ in stream.iter_bytes())  # to its end
+
+
+@pytest.mark.parametrize("asks", ["person", "admin", "command"])
+def test_signing_out_everywhere_ends_every_browser_and_what_is_open_there(
+    server: RunningServer, provider: Provider, asks: str
+) -> None:
+    with (
+        httpx.Client(base_url=server.url, timeout=60) as one,
+        httpx.Client(base_url=server.url, timeout=60) as other,
+        httpx.Client(base_url=server.url, timeout=60) as bert,
+        client_of(server, TOKEN) as token,
+    ):
+        actor = f"oidc:signs-out-{asks}"
+        for each in (one, other):
+            sign_in(each, provider, sub=actor.removeprefix("oidc:"))
+        sign_in(bert, provider, sub="bert")
+        with one.stream("GET", "/api/v1/events?stream=true") as stream:
+            if asks == "command":
+                words = ["--endpoint", server.url, "--token", TOKEN, "members", "sign-out", actor]
+                done = CliRunner().invoke(root, words)
+                assert (done.exit_code, done.output) == (0, f"{actor} is signed out in 2 browsers.\n")
+            elif asks == "admin":
+                answer = token.post("/members/sign-out", json={"actor": actor})
+                assert answer.json() == {"actor": actor, "ended": 2}
+            else:
+                answer = other.post("/api/v1/members/sign-out", json={}, headers={"origin": server.url})
+                assert answer.json() == {"actor": actor, "ended": 2}
+            assert all(True for _ in stream.iter_bytes())  # to its end
+        assert_problem(one.get("/api/v1/me"), "token_invalid")
+        assert_problem(other.get("/api/v1/me"), "token_invalid")
+        assert me(bert)["actor"] == "oidc:bert"
+        line = token.get("/audit", params={"action": "members.sign-out"}).json()["items"][0]
+        assert (line["target"], line["actor"]) == (actor, actor if asks == "person" else "token")
+
+
+def test_only_an_admin_of_the_tenant_signs_others_out(server: RunningServer, provider: Provider) -> None:
+    with httpx.Client(base_url=server.url, timeout=60) as browser, client_of(server, TOKEN) as token:
+        sign_in(browser, provider)
+        own = {"origin": server.url}
+        refused = browser.post("/api/v1/members/sign-out", json={"actor": "oidc:bert"}, headers=own)
+        assert_problem(refused, "forbidden")
+        assert_problem(token.post("/members/sign-out", json={"actor": "oidc:nobody"}), "not_found")
+        assert_problem(token.post("/members/sign-out", json={"actor": ""}), "invalid_request")
+        assert token.post("/tenants", json={"name": "elsewhere"}).status_code == 201
+        foreign = token.post(
+            "/members/sign-out", json={"actor": "oidc:anna"}, headers={"ostler-project": "elsewhere/default"}
+        )
+        assert_problem(foreign, "not_found")
+        assert me(browser)["actor"] == "oidc:anna"
+
+
+def test_the_secret_of_a_cookie_is_replaced_and_the_former_is_good_for_a_while(
+    tmp_path: Path, provider: Provider
+) -> None:
+    with (
+        running_server(tmp_path / "state", *settings_of(provider)) as server,
+        httpx.Client(base_url=server.url, timeout=60) as browser,
+        client_of(server, TOKEN) as token,
+    ):
+        sign_in(browser, provider)
+        first = browser.cookies["ostler"]
+        assert "set-cookie" not in browser.get("/api/v1/me").headers
+
+        def change(what: str) -> None:
+            """As if time had passed; the server reads the rows again when something changes."""
+            with closing(sqlite3.connect(tmp_path / "state" / "ostler.db", timeout=30)) as database:
+                database.execute(f"UPDATE sign_ins SET {what}")
+                database.commit()
+            assert token.post("/api-keys", json={"name": "x", "role": "viewer"}).status_code == 201
+
+        def with_cookie(secret: str) -> httpx.Response:
+            return httpx.get(f"{server.url}/api/v1/me", headers={"cookie": f"ostler={secret}"})
+
+        change("created_at = '2020-01-01T00:00:00.000Z'")
+        lost = with_cookie(first)  # an answer that its browser never got
+        assert {"HttpOnly", "SameSite=lax", "Path=/"} <= set(lost.headers["set-cookie"].split("; "))
+        assert "set-cookie" not in with_cookie(first).headers  # of those that ask at once one gets it
+        change("renewed_at = '2020-01-01T00:01:00.000Z'")
+        assert me(browser)["actor"] == "oidc:anna"
+        second = browser.cookies["ostler"]
+        assert second not in {first, lost.cookies["ostler"]}
+        assert with_cookie(lost.cookies["ostler"]).status_code == 401
+        assert [with_cookie(each).status_code for each in (first, second, first)] == [200, 200, 200]
+        change("former_until = '2020-01-01T00:00:00.000Z'")
+        assert me(browser)["actor"] == "oidc:anna"
+        assert_problem(with_cookie(first), "token_invalid")
+        assert_problem(browser.get("/api/v1/me"), "token_invalid")  # the first was copied, so all is over
 
 
 def test_sign_ins_outlive_the_server_and_end_with_the_rules(tmp_path: Path, provider: Provider) -> None:

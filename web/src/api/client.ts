@@ -76,6 +76,7 @@ import type {
   WebhookDeliveryDetails,
   Providers,
   SignedOut,
+  SignInsEnded,
 } from "./types";
 
 /** A refusal of the server, or no answer at all (`status` 0). */
@@ -185,6 +186,7 @@ export const api = {
   makeKey: (body: NewApiKey) => call<ApiKeyIssued>("POST", "/api-keys", { body }),
   revokeKey: (key: string) => call<void>("DELETE", `/api-keys/${id(key)}`),
   members: () => call<MemberList>("GET", "/members"),
+  signOutEverywhere: (actor?: string) => call<SignInsEnded>("POST", "/members/sign-out", { actor }),
   projects: () => call<ProjectList>("GET", "/projects"),
   makeProject: (name: string) => call<unknown>("POST", "/projects", { body: { name } }),
   removeProject: (project: string) => call<void>("DELETE", `/projects/${id(project)}`),

@@ -30,11 +30,14 @@ export function Who({ onConnect }: { onConnect(): void }) {
             {known.signedIn && <LogOut size={13} aria-hidden className="shrink-0 text-dim" />}
           </>
         }
-        entries={[
+        entries={
           known.signedIn
-            ? { label: "Sign out", onSelect: () => void orSay(signOut()) }
-            : { label: "Server and token", onSelect: onConnect },
-        ]}
+            ? [
+                { label: "Sign out", onSelect: () => void orSay(signOut()) },
+                { label: "Sign out everywhere", onSelect: () => void orSay(signOutEverywhere()) },
+              ]
+            : [{ label: "Server and token", onSelect: onConnect }]
+        }
       />
     </div>
   );
@@ -44,4 +47,10 @@ export function Who({ onConnect }: { onConnect(): void }) {
 async function signOut(): Promise<void> {
   const { next } = await api.signOut();
   location.assign(next ?? "/");
+}
+
+/** In all browsers, this one too. */
+async function signOutEverywhere(): Promise<void> {
+  await api.signOutEverywhere();
+  location.assign("/");
 }

@@ -1,4 +1,4 @@
-"""`ostler members`: who may do what."""
+"""`ostler members`: who may do what, and signing them out."""
 
 import click
 
@@ -9,7 +9,7 @@ from ostler.cli.root import Target
 
 @click.group(cls=Noun)
 def command() -> None:
-    """See who may do what."""
+    """See who may do what, and sign people out."""
 
 
 @command.command("list")
@@ -25,3 +25,15 @@ def list_(target: Target, as_json: bool) -> None:
     ]
     headings = ("ACTOR", "NAME", "ROLE", "PROJECT", "LAST SEEN")
     show(found, as_json, lambda: table(headings, rows, "Nobody but the server's own token."))
+
+
+@command.command("sign-out")
+@click.argument("actor", required=False)
+@json_option
+@click.pass_obj
+def sign_out(target: Target, actor: str | None, as_json: bool) -> None:
+    """Sign ACTOR out in all browsers, by default yourself; streams that were opened there end."""
+    with connect(target) as client:
+        done = client.members.sign_out(actor)
+    browsers = "1 browser" if done.ended == 1 else f"{done.ended} browsers"
+    show(done, as_json, lambda: f"{done.actor} is signed out in {browsers}.")

@@ -12,6 +12,7 @@ from litestar.openapi.config import OpenAPIConfig
 from litestar.openapi.spec import License, Tag
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
+from litestar.routes import HTTPRoute
 
 from ostler import __version__
 from ostler.server.api import openapi, problems
@@ -73,6 +74,7 @@ from ostler.server.api.views import API
 from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
 from ostler.server.auth.certificates import ShownCertificates
 from ostler.server.auth.scope import NeededRole, Scope, attempt_of, authorise, scope_of
+from ostler.wire.access import Reach
 
 
 def _services(state: State) -> Services:
@@ -95,7 +97,7 @@ async def _authorised(connection: ASGIConnection[Any, Any, Any, Any], handler: B
     role: NeededRole = "viewer" if is_question else handler.opt["role"]
     if (attempt := attempt_of(connection.scope)) is not None:
         attempt.action = str(getattr(handler, "operation_id", None) or f"open {connection.scope['path']}")
-        attempt.changes = role != "viewer" and bool(handler.opt.get("audited", True))
+        attempt.changes = bool(handler.opt.get("audited", role != "viewer"))
         if role != "anyone":  # to them the address may be a secret
             attempt.target = "/".join(map(str, connection.path_params.values()))
     about = _session_named(connection) if handler.opt.get("for_session") else None
@@ -121,6 +123,21 @@ def build_openapi() -> dict[str, Any]:
     """The OpenAPI document; starts nothing."""
     app = _litestar(None)
     return openapi.completed(app.openapi_schema.to_schema(), app)
+
+
+def declared_needs() -> dict[str, tuple[NeededRole, Reach]]:
+    """By operation, the least role and reach that its handler asks for; starts nothing."""
+    found: dict[str, tuple[NeededRole, Reach]] = {}
+    for route in _litestar(None).routes:
+        if isinstance(route, HTTPRoute):
+            handlers: list[BaseRouteHandler] = [pair[0] for pair in route.route_handler_map.values()]
+        else:
+            handlers = [route.route_handler]
+        for handler in handlers:
+            name = getattr(handler, "operation_id", None) or f"the socket {route.path}"
+            if "role" in handler.opt:  # Litestar answers OPTIONS itself
+                found[str(name)] = handler.opt["role"], handler.opt.get("reach", "project")
+    return found
 
 
 def build_app(services: Services) -> App:

@@ -174,6 +174,14 @@ class SignIns:
         ends = datetime.fromisoformat(row.ends_at).timestamp()
         return self._directory.granted(row.actor, grants, ends, sign_in=row.id)
 
+    async def renewed(self, secret: str) -> str | None:
+        """What sets the cookie of a browser anew, now and then; None for most answers."""
+        new = await self._directory.sign_ins.renewed(secret)
+        if new is None:
+            return None
+        secure = "; Secure" if self.is_secure else ""
+        return f"{self.cookie}={new}; Path=/; Max-Age={self.seconds}; HttpOnly; SameSite=lax{secure}"
+
 
 class People(NamedTuple):
     """The ways in which people come who are not known here."""

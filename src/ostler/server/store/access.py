@@ -73,6 +73,11 @@ class SignInRow(msgspec.Struct, frozen=True, kw_only=True):
     """As JSON."""
     created_at: str
     ends_at: str
+    former_hash: str | None = None
+    """Of the secret before this one, which stays good until the browser has shown that it has the new one."""
+    former_until: str | None = None
+    """When that is no longer good; None as long as the new one was not shown."""
+    renewed_at: str | None = None
 
 
 class LimitsRow(msgspec.Struct, frozen=True, kw_only=True):
@@ -142,6 +147,18 @@ class Access(Protocol):
 
     def sign_out(self, sign_in: str) -> "asyncio.Future[bool]":
         """It is there no more; False if it was not."""
+        ...
+
+    def sign_out_everywhere(self, actor: str) -> "asyncio.Future[bool]":
+        """None of an actor is there any more; False if none was."""
+        ...
+
+    def renew_sign_in(self, sign_in: str, was: str, now: str, former: str, at: str) -> "asyncio.Future[bool]":
+        """Its hash is `now` from then on, and `former` is good beside; False if the hash was not `was`."""
+        ...
+
+    def sign_in_renewed(self, sign_in: str, until: str) -> "asyncio.Future[bool]":
+        """The browser has its new secret, and the former one is good until then; False if that was known."""
         ...
 
     def forget_sign_ins(self, now: str) -> "asyncio.Future[bool]":

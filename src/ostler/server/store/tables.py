@@ -170,7 +170,20 @@ TABLES = (
     Table(
         "sign_ins",
         ("id",),
-        ("id", "hash", "way", "mark", "actor", "name", "grants", "created_at", "ends_at"),
+        (
+            "id",
+            "hash",
+            "way",
+            "mark",
+            "actor",
+            "name",
+            "grants",
+            "created_at",
+            "ends_at",
+            "former_hash",
+            "former_until",
+            "renewed_at",
+        ),
     ),
     Table("managed_runners", ("id",), ("id", "pool", "server", "runner", "state", "created_at")),
 )

@@ -7,7 +7,7 @@ from urllib.parse import parse_qsl, urlencode
 
 from ostler.base.errors import ForeignHost, NotFound, OstlerError, Stopping
 from ostler.base.settings import Settings
-from ostler.server.api.edge.asgi import Scope
+from ostler.server.api.edge.asgi import Message, Scope, Send
 from ostler.server.api.edge.certificates import SHOWN, check_shown
 from ostler.server.api.edge.relay import admitted
 from ostler.server.api.edge.runner_link import LINK_PATH, REGISTER_PATH
@@ -30,6 +30,8 @@ _TOKEN_HINT = "Only pages of this server may use the sign-in of its cookie; send
 FOR_RUNNERS = frozenset({LINK_PATH, REGISTER_PATH})
 """Where runners show a token or a key of their own, which is checked there."""
 
+_COOKIE = "ostler.cookie"
+"""Where the secret of a browser that signed in stands in the scope."""
 _LIMITS = "/api/v1/limits"
 _METADATA = "/.well-known/oauth-protected-resource/mcp"
 _FROM_OUTSIDE = re.compile(r"/api/v1/triggers/[^/]+/deliveries")
@@ -107,6 +109,8 @@ class Door:
             cookie = "" if shown or self._sign_ins is None else cookie_of(scope, headers, self._sign_ins)
             request = AuthRequest(client=client_of(scope), authorization=shown, cookie=cookie, names=names)
             found = await self._authentication.authenticate(request)
+            if found.sign_in is not None:
+                scope[_COOKIE] = cookie
             identify(scope, found)
             found = self._in_named_project(scope, headers, found)
             if not _mends_limits(scope, found):
@@ -117,6 +121,19 @@ class Door:
     def ended_with_key(self, scope: Scope) -> AbstractAsyncContextManager[None]:
         """Around a socket: raises TimeoutError in it when the key it was opened with is good no more."""
         return self._directory.ended_with_key(auth.scope_of(scope))
+
+    def renewing(self, scope: Scope, send: Send) -> Send:
+        """The way of an answer: to a browser that signed in it may carry another secret for its cookie."""
+        sign_ins, secret = self._sign_ins, scope.get(_COOKIE)
+        if sign_ins is None or secret is None:
+            return send
+
+        async def sending(message: Message) -> None:
+            if message["type"] == "http.response.start" and (line := await sign_ins.renewed(secret)) is not None:
+                message = {**message, "headers": [*message.get("headers", ()), (b"set-cookie", line.encode())]}
+            await send(message)
+
+        return sending
 
     def _in_named_project(self, scope: Scope, headers: dict[bytes, str], found: auth.Scope) -> auth.Scope:
         """The scope in the project that the request names, which must be one that its credential may use."""

@@ -53,7 +53,9 @@ class Gate:
             send = self._cors.announced(send, origin)
         if (error := await self._refusal(scope)) is not None:
             await refuse(scope, send, error, unread=receive)
-        elif self._is_preflight(scope):
+            return
+        send = self._door.renewing(scope, send)
+        if self._is_preflight(scope):
             await self._cors.answer_preflight(send)
         elif scope["method"] in _WITHOUT_BODY:  # streams among them: they may live long and should cost little
             await (self._app if scope["path"].startswith(f"{API}/") else self._pages)(scope, receive, send)

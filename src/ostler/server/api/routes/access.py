@@ -1,20 +1,24 @@
 """Tenants, projects, API keys, and the caller itself."""
 
-from litestar import Response, delete, get, post
+from typing import Any
+
+from litestar import Request, Response, delete, get, post
 from msgspec.structs import asdict
 
 from ostler.base.errors import Forbidden, NotFound
 from ostler.base.errors.access import NameTaken, NotEmpty
+from ostler.base.redaction import printable
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
 from ostler.server.api.services import Services
 from ostler.server.auth.directory import DEFAULT, check_name
-from ostler.server.auth.scope import Scope, check
+from ostler.server.auth.scope import Scope, attempt_of, check
 from ostler.server.store.access import ApiKeyRow, ProjectRow
 from ostler.server.templates import service as templates
 from ostler.wire.access import (
     ApiKey,
     ApiKeyIssued,
     ApiKeyList,
+    EndSignIns,
     Me,
     Member,
     MemberList,
@@ -23,6 +27,7 @@ from ostler.wire.access import (
     NewTenant,
     Project,
     ProjectList,
+    SignInsEnded,
     Tenant,
     TenantList,
 )
@@ -163,6 +168,22 @@ def list_members(services: Services, caller: Scope) -> MemberList:
     return MemberList(items=(*keys, *people))
 
 
+@post("/members/sign-out", operation_id="members.sign-out", tags=_TAGS, status_code=200, role="viewer", audited=True)
+async def sign_out_everywhere(
+    services: Services, caller: Scope, request: Request[Any, Any, Any], data: EndSignIns
+) -> SignInsEnded:
+    """Sign somebody out in all browsers, and end what was opened there; admins of the tenant others than themselves."""
+    actor = caller.actor if data.actor is None else data.actor
+    if (attempt := attempt_of(request.scope)) is not None:
+        attempt.target = printable(actor)
+    if actor != caller.actor:
+        check(caller, "admin", "tenant")
+        if actor not in {row.actor for row in services.directory.people(caller)}:
+            hint = "`ostler members list` has the people; a key is taken back with `ostler keys revoke`."
+            raise NotFound(what="person", value=printable(actor, 80), hint=hint)
+    return SignInsEnded(actor=actor, ended=await services.directory.sign_ins.end_all(actor))
+
+
 @get("/api-keys", operation_id="keys.list", tags=_TAGS, sync_to_thread=False, role="admin")
 def list_keys(services: Services, caller: Scope) -> ApiKeyList:
     """The API keys of the caller's tenant, or of its project if it has no more."""
@@ -218,6 +239,7 @@ HANDLERS = (
     remove_tenant,
     remove_project,
     list_members,
+    sign_out_everywhere,
     list_keys,
     create_key,
     revoke_key,

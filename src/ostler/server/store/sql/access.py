@@ -62,6 +62,18 @@ class SqlAccess:
         """Remove a row."""
         return self._change("DELETE FROM sign_ins WHERE id = ?", (sign_in,))
 
+    def sign_out_everywhere(self, actor: str) -> "asyncio.Future[bool]":
+        """Remove rows."""
+        return self._change("DELETE FROM sign_ins WHERE actor = ?", (actor,))
+
+    def renew_sign_in(self, sign_in: str, was: str, now: str, former: str, at: str) -> "asyncio.Future[bool]":
+        """Change a row."""
+        return self._change(_RENEW_SIGN_IN, (now, former, at, sign_in, was))
+
+    def sign_in_renewed(self, sign_in: str, until: str) -> "asyncio.Future[bool]":
+        """Change a row."""
+        return self._change(_SIGN_IN_RENEWED, (until, sign_in))
+
     def forget_sign_ins(self, now: str) -> "asyncio.Future[bool]":
         """Remove rows."""
         return self._change("DELETE FROM sign_ins WHERE ends_at <= ?", (now,))
@@ -101,6 +113,11 @@ _UPLOADED = (
     "INSERT INTO upload_uses (day, project, actor, bytes) VALUES (?, ?, ?, ?) "
     "ON CONFLICT (day, project, actor) DO UPDATE SET bytes = upload_uses.bytes + excluded.bytes"
 )
+
+_RENEW_SIGN_IN = (
+    "UPDATE sign_ins SET hash = ?, former_hash = ?, former_until = NULL, renewed_at = ? WHERE id = ? AND hash = ?"
+)
+_SIGN_IN_RENEWED = "UPDATE sign_ins SET former_until = ? WHERE id = ? AND former_until IS NULL"
 
 _PERSON_SEEN = (
     "INSERT INTO people (actor, tenant, project, role, name, first_seen_at, last_seen_at) VALUES (?, ?, ?, ?, ?, ?, ?) "
