@@ -7,10 +7,11 @@ from typing import Any
 
 from ostler.agents import ADAPTERS
 from ostler.cli import root
-from ostler.server.api.app import build_openapi
+from ostler.server.api.app import build_openapi, declared_needs
 from tools.reference.agents import matrix_page
 from tools.reference.cli import cli_page
 from tools.reference.http_api import http_page
+from tools.reference.roles import roles_page
 from tools.reference.status import open_page, requirements, status_page
 from tools.reference.tables import errors_page, settings_page
 from tools.reference.typescript import operations_table
@@ -31,6 +32,7 @@ def outputs() -> dict[str, str]:
         "docs/reference/errors.md": errors_page(),
         "docs/reference/settings.md": settings_page(),
         "docs/reference/http-api.md": http_page(openapi),
+        "docs/reference/roles.md": roles_page(declared_needs()),
         "docs/reference/cli.md": cli_page(root),
         "docs/reference/status.md": status_page(rows),
         "docs/reference/open-issues.md": open_page(rows),
