@@ -79,9 +79,9 @@ def test_a_killed_installation_leaves_nothing_that_counts_and_the_next_one_works
         child.wait()
         released.set()
         assert (installer_in(tmp_path).records("tiny"), len(litter(tmp_path))) == ([], 1)
-        vendor.files["/2.0.0/agent-x86"] = b"whole"
+        vendor.files["/2.0.0/agent-x86"] = b"#!/bin/sh\n"
         made = installer_in(tmp_path).install("tiny", (vendor.source(),))
-    assert Path(made.path).read_bytes() == b"whole"
+    assert Path(made.path).read_bytes() == b"#!/bin/sh\n"
     assert litter(tmp_path) == []
 
 

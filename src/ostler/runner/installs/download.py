@@ -2,6 +2,7 @@
 
 import hashlib
 import re
+import time
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 from typing import Any, assert_never
@@ -18,6 +19,9 @@ _SHA256 = re.compile(r"(?<![0-9A-Fa-f])[0-9A-Fa-f]{64}(?![0-9A-Fa-f])")
 _SMALL = 4 * 2**20
 _TELL_EVERY = 32 * 2**20
 _SILENT_SECONDS = 30.0
+_SLOWEST = 16 * 2**10
+"""Bytes in a second, over a download; no release is here in time with fewer."""
+_JUDGED_AFTER = 20.0
 _MOST_BYTES = 2 * 2**30
 _LIMITS = UnpackLimits(total_bytes=2 * _MOST_BYTES)
 
@@ -42,9 +46,11 @@ class Vendor:
         # proxies and certificates are taken from the environment, as every tool of the machine does
         with httpx.Client(timeout=self._timeout, follow_redirects=True, trust_env=True) as client:
             try:
-                version = version or self._source.version or self._newest(client)
-                file = self._fetch(client, version, content.with_name("download"))
+                with self._box.cut_off(client.close):
+                    version = version or self._source.version or self._newest(client)
+                    file = self._fetch(client, version, content.with_name("download"))
             except (httpx.HTTPError, httpx.InvalidURL) as error:
+                self._box.check()
                 raise SourceFailed(_words(error)) from error
         return version, self._unpack(file, content)
 
@@ -89,9 +95,11 @@ class Vendor:
 
     def _save(self, client: httpx.Client, url: str, file: Path) -> str:
         """Store the file; gives its SHA-256."""
-        digest, size, reported = hashlib.sha256(), 0, 0
+        digest, size, reported, begun = hashlib.sha256(), 0, 0, time.monotonic()
         with client.stream("GET", url) as answer, file.open("wb") as out:
             answer.raise_for_status()
+            if answer.headers.get("content-type", "").startswith("text/html"):
+                raise SourceFailed(f"{answer.url.host} answers with a page instead of the file")
             for chunk in answer.iter_bytes():
                 self._box.check()
                 digest.update(chunk)
@@ -99,6 +107,8 @@ class Vendor:
                 size += len(chunk)
                 if size > _MOST_BYTES:
                     raise SourceFailed(f"{url} is larger than {_MOST_BYTES} bytes")
+                if (taken := time.monotonic() - begun) > _JUDGED_AFTER and size < taken * _SLOWEST:
+                    raise SourceFailed(f"{answer.url.host} is too slow: {size} bytes in {taken:.0f} s")
                 if size - reported >= _TELL_EVERY:
                     reported = size
                     self._box.progress(f"downloaded {size // 10**6} MB")

@@ -94,9 +94,11 @@ class Installer:
             raise InstallFailed(agent=agent, reason=f"'{version}' is not a version.")
         box = Toolbox(self._environ, self._search, seconds=self._seconds, stop=stop or Event(), progress=progress)
         failures = []
-        for source in self._likeliest_first(agent, installable(sources), version):
+        ordered = self._likeliest_first(agent, installable(sources), version)
+        for source in ordered:
             try:
-                return self._from(agent, source, version, box, anew=anew)
+                share = box if source is ordered[-1] else box.share()
+                return self._from(agent, source, version, share, anew=anew)
             except SourceFailed as error:
                 failures.append(f"{_kind(source)}: {error}")
                 progress(f"not from {_kind(source)}: {error}")
@@ -127,7 +129,10 @@ class Installer:
                 box.progress("asking the vendor for its binary")
                 seconds, mirror = self._connect_seconds, self._mirror
                 vendor = Vendor(source, self._platform, box, connect_seconds=seconds, mirror=mirror)
-                return Built(*vendor.build(content, version))
+                built = Built(*vendor.build(content, version))
+                box.progress("trying it")
+                box.see_it_start(built.program, content.parent, lock=lock)
+                return built
             case Npm():
                 packages = Packages(source, self._platform)
                 return Built(*packages.build(content, version, box, lock, lambda needs: self._node(needs, box)))

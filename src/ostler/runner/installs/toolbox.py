@@ -1,15 +1,17 @@
 """Runs the tools that install agents: bounded in time, stoppable, and with nothing secret around them."""
 
+import copy
+import errno
 import os
 import re
 import signal
 import subprocess
 import tempfile
 import time
-from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from threading import Event
+from threading import Event, Timer
 
 from ostler.runner.processes.helpers import marked
 
@@ -26,6 +28,7 @@ _LAST_LINES = 6
 _LINE_LENGTH = 300
 _POLL_SECONDS = 0.1
 _ASK_SECONDS = 30.0
+_QUESTIONS = ("--version", "version", "-V")
 _EXECUTABLE = 0o755
 
 
@@ -71,6 +74,24 @@ class Toolbox:
         self._stop = stop
         self._reported_others = False
 
+    def share(self) -> "Toolbox":
+        """The same with half of the time that is left, as something else comes after it."""
+        part = copy.copy(self)
+        part._seconds = max(0.0, (self._deadline - time.monotonic()) / 2)
+        part._deadline = time.monotonic() + part._seconds
+        return part
+
+    @contextmanager
+    def cut_off(self, end: Callable[[], None]) -> Iterator[None]:
+        """Do this when the time is over, to what may not look at it: a host that sends a byte now and then."""
+        timer = Timer(max(0.0, self._deadline - time.monotonic()), end)
+        timer.daemon = True
+        timer.start()
+        try:
+            yield
+        finally:
+            timer.cancel()
+
     def check(self) -> None:
         """Raise if there is no time left, or nobody wants this any more."""
         if self._stop.is_set():
@@ -91,33 +112,61 @@ class Toolbox:
 
     def run(self, folder: Path, *argv: str, lock: int, **environ: str) -> None:
         """Run a tool in a folder; raises SourceFailed with its last words. It keeps the lock until it has ended."""
-        output = folder / "output.log"
-        process = self._start(argv, folder, output, {"PATH": self.search, **environ}, lock)
+        env = {**self.environ, "PATH": self.search, **environ}
+        if (failure := self._failure(folder, argv, env, lock, self._seconds)) is not None:
+            raise SourceFailed(f"{Path(argv[0]).name} {failure}")
+
+    def see_it_start(self, program: Path, folder: Path, *, lock: int) -> None:
+        """Raise SourceFailed if a program cannot tell its version: it is for another machine, or broken.
+
+        It sees a home of its own in the folder, and is not asked again if it is silent.
+        """
+        home = folder / "home"
+        home.mkdir(exist_ok=True)
+        env = {"PATH": self.search, "HOME": str(home)}
+        failures = []
+        for question in _QUESTIONS:
+            failure = self._failure(folder, (str(program), question), env, lock, _ASK_SECONDS)
+            if failure is None:
+                return
+            failures.append(f"`{program.name} {question}` {failure}")
+        raise SourceFailed(failures[0])
+
+    def _failure(
+        self, folder: Path, argv: Sequence[str], env: Mapping[str, str], lock: int, seconds: float
+    ) -> str | None:
+        """Run to the end; gives how it failed with its last words, or None if it did not."""
+        output, latest = folder / "output.log", time.monotonic() + seconds
+        process = self._start(argv, folder, output, env, lock)
         try:
             while process.poll() is None:
                 self._pause()
+                if time.monotonic() > latest:
+                    raise SourceFailed(f"{Path(argv[0]).name} did not end within {seconds:g} seconds")
         finally:
             _end(process)
-        if process.returncode:
-            raise SourceFailed(f"{Path(argv[0]).name} ended with {process.returncode}: {_last_words(output)}")
+        return f"{_ended(process.returncode)}: {_last_words(output)}" if process.returncode else None
 
     def _start(
-        self, argv: Sequence[str], folder: Path, output: Path, environ: Mapping[str, str], lock: int
+        self, argv: Sequence[str], folder: Path, output: Path, env: Mapping[str, str], lock: int
     ) -> "subprocess.Popen[bytes]":
-        with output.open("wb") as log:
+        while True:
             try:
-                return subprocess.Popen(
-                    argv,
-                    cwd=folder,
-                    env=marked({**self.environ, **environ}),
-                    stdin=subprocess.DEVNULL,
-                    stdout=log,
-                    stderr=subprocess.STDOUT,
-                    start_new_session=True,
-                    pass_fds=(lock,),
-                )
+                with output.open("wb") as log:
+                    return subprocess.Popen(
+                        argv,
+                        cwd=folder,
+                        env=marked(env),
+                        stdin=subprocess.DEVNULL,
+                        stdout=log,
+                        stderr=subprocess.STDOUT,
+                        start_new_session=True,
+                        pass_fds=(lock,),
+                    )
             except OSError as error:
-                raise SourceFailed(f"{argv[0]} cannot be run ({error.strerror})") from error
+                if error.errno != errno.ETXTBSY:
+                    raise SourceFailed(f"{Path(argv[0]).name} cannot be run ({error.strerror})") from error
+                self._pause()  # another thread is starting something and has the new file open until then
 
     def ask(self, *argv: str) -> str | None:
         """What a tool prints, or None if it fails or takes long. Nothing of it is left behind."""
@@ -150,6 +199,12 @@ def _end(process: "subprocess.Popen[bytes]") -> None:
     with suppress(ProcessLookupError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
+
+
+def _ended(code: int) -> str:
+    if code > 0:
+        return f"ended with {code}"
+    return f"was ended by {signal.Signals(-code).name}"
 
 
 _OWN_LOG = "complete log of this run"
