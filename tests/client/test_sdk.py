@@ -1,11 +1,14 @@
 """The SDK against a running server."""
 
 import asyncio
+import re
 from pathlib import Path
 
 import pytest
 
+from ostler import __version__
 from ostler.client import AsyncClient, Client, OstlerApiError, QuestionUnanswered, TurnTimeout
+from ostler.client.errors import BadAnswer
 from ostler.wire.events import ItemDelta, PermissionData, QuestionResolved
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
@@ -186,6 +189,17 @@ async def test_the_answer_of_a_proxy_is_told_by_its_status_and_not_read_as_ours(
         with pytest.raises(OstlerApiError) as raised:
             await ostler.sessions.list()
     assert (raised.value.status, raised.value.detail) == (502, "The server answered with status 502.")
+
+
+@pytest.mark.parametrize(("server_version", "older"), [("0.0.9", "server"), ("7.0.0", "client")])
+async def test_an_answer_that_another_version_gave_is_told_with_both(server_version: str, older: str) -> None:
+    odd = reply(200, {"items": 5}).replace(b"\r\n", f"\r\nOstler-Version: {server_version}\r\n".encode(), 1)
+    sentence = f"This client is of Ostler {__version__} and the server of {server_version}: upgrade the {older}."
+    async with scripted_server([lambda _: odd]) as server, AsyncClient(server.url) as ostler:
+        with pytest.raises(BadAnswer, match=re.escape(sentence)):
+            await ostler.sessions.list()
+        with Client(server.url) as blocking, pytest.raises(BadAnswer, match=re.escape(sentence)):
+            await asyncio.to_thread(blocking.sessions.list)
 
 
 async def test_the_project_s_stream_shows_all_sessions(server: RunningServer) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from ostler import __version__
 from ostler.conformance.model import ScriptedModel
 from tests.support.own_agent import with_model
 from tests.support.serving import RunningServer, clean_env, running_server
@@ -56,6 +57,14 @@ def check_thread(told: dict[str, Any]) -> None:
 def test_a_thread_through_the_sdk_in_node(node: Path, server: RunningServer, tmp_path: Path) -> None:
     place = (sdk.DIST / "index.js").as_uri()
     check_thread(play([str(node), str(PROGRAMS / "node.mjs"), place, server.url], tmp_path))
+
+
+def test_a_server_of_another_version_hears_which_one_the_sdk_is_of(node: Path, tmp_path: Path) -> None:
+    place = (sdk.DIST / "index.js").as_uri()
+    told = play([str(node), str(PROGRAMS / "versions.mjs"), place], tmp_path)
+    manifest = json.loads((sdk.SDK / "package.json").read_text())
+    assert told == {"agent": f"ostler-js/{__version__}", "message": "There is none. Upgrade."}
+    assert manifest["version"] == __version__
 
 
 def test_acp_events_of_broken_streams_are_those_of_whole_ones(

@@ -5,6 +5,9 @@ from typing import Any
 _HEAD = """\
 // Written by `make schema` from the OpenAPI document.
 
+/** The version of the SDK and of the server it was made with. */
+export const VERSION = "{version}";
+
 /** Every operation by its id: its method, and its path with the names of its parameters. */
 export const OPERATIONS = {
 """
@@ -18,4 +21,5 @@ def operations_table(openapi: dict[str, Any]) -> str:
         for method, operation in methods.items()
         if isinstance(operation, dict) and "operationId" in operation and "x-alias-of" not in operation
     )
-    return _HEAD + "".join(f'  "{name}": "{method} {path}",\n' for name, method, path in rows) + "} as const;\n"
+    head = _HEAD.replace("{version}", openapi["info"]["version"])
+    return head + "".join(f'  "{name}": "{method} {path}",\n' for name, method, path in rows) + "} as const;\n"

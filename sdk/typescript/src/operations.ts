@@ -1,5 +1,8 @@
 // Written by `make schema` from the OpenAPI document.
 
+/** The version of the SDK and of the server it was made with. */
+export const VERSION = "0.1.0";
+
 /** Every operation by its id: its method, and its path with the names of its parameters. */
 export const OPERATIONS = {
   "acp.leave": "DELETE /acp",

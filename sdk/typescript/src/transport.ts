@@ -1,5 +1,5 @@
 import { BadAnswerError, ConnectionError, OstlerError, problemOf } from "./errors.js";
-import { OPERATIONS } from "./operations.js";
+import { OPERATIONS, VERSION } from "./operations.js";
 import { type Message, messages } from "./sse.js";
 import type { Arguments, CallOptions, OperationId, Result } from "./types.js";
 
@@ -46,6 +46,8 @@ export class Transport {
       );
     }
     this.#headers = {
+      // the server tells a client of another version what does not fit; pages and workers of browsers have a name already
+      ...("document" in globalThis || "importScripts" in globalThis ? {} : { "user-agent": `ostler-js/${VERSION}` }),
       ...(options.token ? { authorization: `Bearer ${options.token}` } : {}),
       ...(options.project ? { "ostler-project": options.project } : {}),
       ...options.headers,

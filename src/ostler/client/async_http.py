@@ -44,7 +44,7 @@ class HttpTransport(AsyncTransport):
                 call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
             )
         self.reached = True
-        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
+        return answer(call, response.status_code, response.headers, response.content)
 
     def follow(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
         """Each event once, over as many connections as it takes."""

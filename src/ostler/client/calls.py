@@ -100,15 +100,16 @@ def headers_of(call: Call[T]) -> dict[str, str]:
     return {**given, "idempotency-key": new_id("idem")} if call.method == "POST" else given
 
 
-def answer(call: Call[T], status: int, content_type: str, body: bytes) -> T:
-    """Read the answer, or raise the problem it tells of."""
+def answer(call: Call[T], status: int, response_headers: Mapping[str, str], body: bytes) -> T:
+    """Read the answer with these headers, or raise the problem it tells of."""
+    content_type = response_headers.get("content-type", "")
     is_problem = content_type.startswith("application/problem+json")
     if not 200 <= status < 300 and (is_problem or status not in call.also_answers):
         raise api_error(status, content_type, body)
     try:
         return call.decode(body)
     except msgspec.MsgspecError as error:
-        raise BadAnswer(f"{call.method} {call.path}: {error}") from error
+        raise BadAnswer(f"{call.method} {call.path}: {error}", response_headers.get("ostler-version")) from error
 
 
 def api_error(status: int, content_type: str, body: bytes) -> OstlerApiError:

@@ -1,5 +1,7 @@
 """What can go wrong between a client and a server."""
 
+from ostler import __version__
+from ostler.base.versions import apart
 from ostler.wire.problems import Problem
 
 
@@ -81,8 +83,9 @@ class NoAnswer(ClientError):
 class BadAnswer(ClientError):
     """Something answered that does not speak Ostler's API."""
 
-    def __init__(self, reason: str) -> None:
-        super().__init__(f"The answer makes no sense: {reason}. Is this an Ostler server of a matching version?")
+    def __init__(self, reason: str, server_version: str | None = None) -> None:
+        hint = apart(__version__, server_version) or " Is this an Ostler server of a matching version?"
+        super().__init__(f"The answer makes no sense: {reason}.{hint}")
 
 
 class BadName(ClientError):

@@ -51,7 +51,7 @@ class PlainTransport(SyncTransport):
             except (OSError, HttpParserError) as error:
                 raise ConnectionLost(self.address, str(error)) from error
         self.reached = True
-        return answer(call, response.status, response.headers.get("content-type", ""), bytes(response.body))
+        return answer(call, response.status, response.headers, bytes(response.body))
 
     def _connection(self, seconds: float) -> socket.socket:
         try:

@@ -41,7 +41,7 @@ class HttpTransport(SyncTransport):
                 call.method, call.path, params=call.params, content=call.body, headers=own, timeout=timeout
             )
         self.reached = True
-        return answer(call, response.status_code, response.headers.get("content-type", ""), response.content)
+        return answer(call, response.status_code, response.headers, response.content)
 
     def follow(self, stream: Stream) -> Generator[SessionEvent, None, None]:
         """Each event once, over as many connections as it takes."""

@@ -11,6 +11,7 @@ import httpx
 import msgspec
 import pytest
 
+from ostler import __version__
 from tests.support.http_helpers import Operation, assert_problem, operations, wait_idle
 from tests.support.serving import RunningServer, running_server
 
@@ -367,3 +368,29 @@ def test_only_what_is_wrong_with_a_camel_case_body_is_told(api: httpx.Client) ->
     body = {"agent": "mock", "prompt": "hi", "keepOpen": True, "project_id": "tea", "runtime": {"memoryMiB": 1}}
     problem = assert_problem(api.post("/tasks", json=body), "invalid_request")
     assert sorted(problem["errors"]) == ["agent", "runtime.memoryMiB"]
+
+
+@pytest.mark.parametrize("name", ["ostler-python", "ostler-js"])
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("GET", "/sessions?mood=good"), ("GET", "/moods"), ("PUT", "/sessions"), ("POST", "/sessions")],
+)
+def test_a_client_of_another_version_hears_both_versions(
+    server: RunningServer, name: str, method: str, path: str
+) -> None:
+    def told(version: str) -> str:
+        body = {"agent": "mock", "mood": "good"} if method == "POST" else None
+        headers = {"user-agent": f"{name}/{version} and-more"}
+        return str(httpx.request(method, f"{server.url}/api/v1{path}", json=body, headers=headers).json()["detail"])
+
+    plain = told(__version__)
+    assert "upgrade" not in plain
+    sentence = " This client is of Ostler {} and the server of {}: upgrade the {}."
+    assert told("0.0.3") == plain + sentence.format("0.0.3", __version__, "client")
+    assert told("12.0.0") == plain + sentence.format("12.0.0", __version__, "server")
+
+
+def test_nothing_is_said_of_versions_where_they_are_not_to_blame(server: RunningServer) -> None:
+    assert httpx.get(f"{server.url}/api/v1/sessions").headers["ostler-version"] == __version__
+    answer = httpx.get(f"{server.url}/api/v1/sessions/nobody", headers={"user-agent": "ostler-python/12.0.0"})
+    assert "upgrade" not in answer.json()["detail"]

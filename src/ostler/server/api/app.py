@@ -3,7 +3,7 @@
 import functools
 from typing import Any, Self, cast
 
-from litestar import Litestar, Router
+from litestar import Litestar, Response, Router
 from litestar.connection import ASGIConnection
 from litestar.datastructures import State
 from litestar.di import Provide
@@ -239,6 +239,7 @@ def _litestar(services: Services | None) -> Litestar:
         ],
         request_class=TolerantRequest,
         before_request=before_handling,
+        after_request=_name_version,
         guards=[_authorised],
         dependencies=_dependencies(),
         exception_handlers={Exception: problems.answer},
@@ -248,6 +249,12 @@ def _litestar(services: Services | None) -> Litestar:
         request_max_body_size=None,  # the gate limits bodies by setting
         logging_config=None,
     )
+
+
+async def _name_version(response: Response[Any]) -> Response[Any]:
+    """A client that cannot read an answer says which versions do not fit."""
+    response.headers["ostler-version"] = __version__
+    return response
 
 
 def _dependencies() -> dict[str, Provide]:

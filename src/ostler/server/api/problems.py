@@ -9,6 +9,7 @@ import msgspec
 from litestar import Request, Response, WebSocket
 from litestar.exceptions import HTTPException, ValidationException
 
+from ostler import __version__
 from ostler.base.disk import is_full
 from ostler.base.errors import (
     InternalError,
@@ -21,6 +22,7 @@ from ostler.base.errors import (
 from ostler.base.errors.servers import OwnedElsewhere
 from ostler.base.ids import new_id
 from ostler.base.logs import Log, trace_for_developers
+from ostler.base.versions import apart
 from ostler.server.api.edge.asgi import Message, Receive, Scope, Send
 from ostler.server.api.requests import faults_of, spelled
 from ostler.server.auth.scope import note_refusal, refusal_of
@@ -41,13 +43,15 @@ _BODY = "data"
 _STATUS_PATHS = re.compile(r"(/api/v1)?/(messages|load-session|invoke)")
 """The chat protocol fixes another shape for errors: an object `status`."""
 _MISSING = re.compile(r"Missing required \w+ parameter '([^']+)'")
+_CLIENT = re.compile(r"\bostler-(?:python|js)/(\d[\w.+-]{0,40})")
+"""How our clients name themselves, with their version."""
 _ABOUT_A_FIELD = {
     re.compile(r"unknown field `([^`]*)`"): "is not a known field",
     re.compile(r"missing required field `([^`]*)`"): "is required",
 }
 
 
-def problem_of(error: OstlerError, *, instance: str) -> Problem:
+def problem_of(error: OstlerError, *, instance: str, more: str = "") -> Problem:
     """The document for one of our errors."""
     details = {name: error.fields[name] for name in _DETAIL_FIELDS if error.fields.get(name) is not None}
     if (reached := error.fields.get("reached")) is not None:
@@ -57,20 +61,20 @@ def problem_of(error: OstlerError, *, instance: str) -> Problem:
         title=error.title,
         status=error.status,
         code=error.code,
-        detail=str(error),
+        detail=f"{error}{more}",
         instance=instance,
         errors=error.errors,
         details=details or None,
     )
 
 
-def error_body(error: OstlerError, path: str) -> tuple[str, bytes]:
+def error_body(error: OstlerError, path: str, *, more: str = "") -> tuple[str, bytes]:
     """The media type and document for one of our errors, in the shape that the path has for them."""
     if _STATUS_PATHS.fullmatch(path):
         trace = trace_for_developers(error)
         status = Status(code=error.status, message=str(error), type=f"urn:ostler:error:{error.code}", stacktrace=trace)
         return "application/json", msgspec.json.encode(TurnResponse(status=status))
-    return PROBLEM_JSON, msgspec.json.encode(problem_of(error, instance=path))
+    return PROBLEM_JSON, msgspec.json.encode(problem_of(error, instance=path, more=more))
 
 
 def problem_headers(error: OstlerError) -> dict[str, str]:
@@ -135,11 +139,20 @@ def answer(request: Request[Any, Any, Any], error: Exception) -> Response[bytes]
     if ours is not error:
         ours.__cause__ = error
     note_refusal(request.scope, ours)
-    media_type, body = error_body(ours, request.url.path)
+    media_type, body = error_body(ours, request.url.path, more=_of_two_versions(request, ours))
     headers = problem_headers(ours)
     if isinstance(error, HTTPException) and error.status_code == 405:
         headers |= {name: value for name, value in (error.headers or {}).items() if name.lower() == "allow"}
     return Response(body, status_code=ours.status, media_type=media_type, headers=headers)
+
+
+def _of_two_versions(request: Request[Any, Any, Any], error: OstlerError) -> str:
+    """What our own clients are told if they ask for what this version does not have, and are of another one."""
+    unknown_path = isinstance(error, NotFound) and error.fields.get("what") == "path"
+    if not unknown_path and not isinstance(error, InvalidRequest | MethodNotAllowed):
+        return ""
+    named = _CLIENT.search(request.headers.get("user-agent", ""))
+    return apart(named[1], __version__) if named else ""
 
 
 def _ours(request: Request[Any, Any, Any], error: Exception) -> OstlerError:
