@@ -3,6 +3,8 @@
 import base64
 import io
 import json
+import re
+import subprocess
 import tarfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -13,7 +15,7 @@ import pytest
 
 from tests.clients.conftest import Play
 from tests.support.http_helpers import assert_problem
-from tests.support.serving import RunningServer
+from tests.support.serving import RunningServer, clean_env
 
 
 def test_its_client_prompts_is_asked_and_hears_everything(play: Play, server: RunningServer, tmp_path: Path) -> None:
@@ -63,6 +65,42 @@ def test_a_stream_goes_on_after_the_last_message_that_was_read(acp: httpx.Client
     assert [each["serverId"] for each in acp.get("").json()["servers"] if each["serverId"] == mine] == [mine]
     assert acp.delete(f"/{mine}").status_code == 204
     assert_problem(acp.post(f"/{mine}", json=message("session/list", 3)), "not_found")
+
+
+@pytest.mark.lane("cli")
+def test_a_client_that_does_not_read_is_kept_the_newest_messages_of_a_bounded_size(
+    acp: httpx.Client, tmp_path: Path
+) -> None:
+    mine = f"my-{uuid4()}"
+    acp.post(f"/{mine}", params={"agent": "mock"}, json=INITIALIZE)
+    opened = acp.post(f"/{mine}", json=message("session/new", 1, cwd=str(tmp_path), mcpServers=[])).json()["result"]
+    large = "x" * 900_000
+    for number in range(12):
+        text = [{"type": "text", "text": f"mock: say {large}"}]
+        acp.post(f"/{mine}", json=message("session/prompt", number + 2, sessionId=opened["sessionId"], prompt=text))
+    end = [{"type": "text", "text": "mock: say end"}]
+    acp.post(f"/{mine}", json=message("session/prompt", 99, sessionId=opened["sessionId"], prompt=end))
+    kept = read(acp, mine, "end")
+    assert [number for number, _ in kept] == list(range(kept[0][0], kept[-1][0] + 1))
+    assert kept[0][0] > 1
+    assert 4 * 2**20 < sum(len(text) for _, text in kept) <= 8 * 2**20
+    acp.delete(f"/{mine}")
+
+
+def test_a_stream_without_a_first_message_leaves_nothing_behind(acp: httpx.Client, tmp_path: Path) -> None:
+    mine = f"my-{uuid4()}"
+    with acp.stream("GET", f"/{mine}", headers={"accept": "text/event-stream"}) as early:
+        assert acp.get("").json()["servers"] == [
+            each for each in acp.get("").json()["servers"] if each["serverId"] != mine
+        ]
+        assert acp.post(f"/{mine}", params={"agent": "mock"}, json=INITIALIZE).json()["id"] == 0
+        asked = message("session/new", 1, cwd=str(tmp_path), mcpServers=[])
+        opened = acp.post(f"/{mine}", json=asked).json()["result"]
+        text = [{"type": "text", "text": "mock: say heard"}]
+        acp.post(f"/{mine}", json=message("session/prompt", 2, sessionId=opened["sessionId"], prompt=text))
+        assert any("heard" in line for line in early.iter_lines()), "a stream that came first hears all"
+    acp.delete(f"/{mine}")
+    assert_problem(acp.post(f"/{mine}", json=INITIALIZE), "not_found")
 
 
 def read(acp: httpx.Client, server_id: str, last: str, after: int = 0) -> list[tuple[int, str]]:
@@ -151,3 +189,32 @@ def test_its_calls_for_configuration_keep_tools_and_skills_with_a_folder(
     ]
     assert seen["names"] == ["far", "notes"]
     assert (seen["gone"], seen["outside"]) == ([404, 404, 200], 403)
+
+
+PAGE = Path(__file__).parents[2] / "docs" / "guides" / "daemon-api.md"
+
+
+def printed(language: str) -> str:
+    """The one block of a language in the page of the daemon API; test_curl_examples.py runs those of the shell."""
+    (block,) = re.findall(rf"^```{language}\n(.*?)^```", PAGE.read_text(), re.DOTALL | re.MULTILINE)
+    return str(block)
+
+
+def test_the_program_of_the_page_runs_as_it_is_printed(node: Path, server: RunningServer, tmp_path: Path) -> None:
+    (tmp_path / "node_modules").symlink_to(PAGE.parents[2] / "tests" / "clients" / "node_modules")
+    program = tmp_path / "example.mjs"
+    body = printed("javascript").replace("http://127.0.0.1:2468", server.url)
+    program.write_text(body.replace('"/tmp"', json.dumps(str(tmp_path))))  # the state of a test's server is in /tmp
+    env = clean_env(tmp_path / "home")
+    done = subprocess.run([str(node), str(program)], env=env, capture_output=True, text=True, timeout=100, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert {"client session/prompt", "agent session/update"} <= set(done.stdout.splitlines())
+
+
+def test_the_session_with_skills_of_the_page_is_taken_as_it_is_printed(server: RunningServer, tmp_path: Path) -> None:
+    order = json.loads(printed("json").replace("/home/me/project", str(tmp_path)))
+    skill = tmp_path / "docs" / "skills" / "tea" / "SKILL.md"
+    skill.parent.mkdir(parents=True)
+    skill.write_text("---\nname: tea\ndescription: How to make tea.\n---\nWarm the pot.\n")
+    made = httpx.post(f"{server.url}/v1/sessions/printed-{uuid4()}", json=order, timeout=60)
+    assert (made.status_code, made.json()["healthy"]) == (200, True)

@@ -7,6 +7,7 @@ import asyncio
 from collections import deque
 from datetime import datetime
 from typing import Any
+from weakref import WeakValueDictionary
 
 import msgspec
 
@@ -18,6 +19,10 @@ from ostler.server.dialects.acp.transports import Channel
 from ostler.wire.struct import Wire
 
 _MOST_MESSAGES = 4000
+_MOST_BYTES = 8 * 2**20
+"""What is kept of a client that does not read: the newest messages, at most this much together."""
+_MOST_CLIENTS = 500
+"""Of one project; the one that has been silent for longest gives way."""
 _IDLE_SECONDS = 3600.0
 _HEARTBEAT = b": still here\n\n"
 Key = tuple[str, str]
@@ -46,10 +51,11 @@ class AcpServer:
         self.agent = ""
         self.last_used = clock.monotonic()
         self.created_at = datetime.fromisoformat(clock.now())
-        self.readers = 0
+        self._clock = clock
         self._heartbeat = heartbeat
         self._connection: AcpConnection | None = None
-        self._messages: deque[tuple[int, bytes]] = deque(maxlen=_MOST_MESSAGES)
+        self._messages: deque[tuple[int, bytes]] = deque()
+        self._bytes = 0
         self._last = 0
         self._waiting: dict[Any, asyncio.Future[bytes]] = {}
         self._changed = asyncio.Event()
@@ -90,8 +96,15 @@ class AcpServer:
             waiting.set_result(text.encode())
             return
         self._last += 1
-        self._messages.append((self._last, text.encode()))
+        self._keep(self._last, text.encode())
         self._wake()
+
+    def _keep(self, number: int, message: bytes) -> None:
+        self._messages.append((number, message))
+        self._bytes += len(message)
+        while len(self._messages) > _MOST_MESSAGES or (self._bytes > _MOST_BYTES and len(self._messages) > 1):
+            _, dropped = self._messages.popleft()
+            self._bytes -= len(dropped)
 
     def _wake(self) -> None:
         self._changed.set()
@@ -108,6 +121,7 @@ class AcpServer:
 
     async def after(self, position: int) -> list[tuple[int, bytes]] | None:
         """The messages behind a position, after some time none; None when there will be no more."""
+        self.last_used = self._clock.monotonic()
         changed = self._changed
         found = [message for message in self._messages if message[0] > position]
         if found or self._is_closed:
@@ -129,11 +143,7 @@ class AcpServerStream:
 
     async def next(self) -> bytes | None:
         """The next bytes to write."""
-        self._server.readers += 1
-        try:
-            found = await self._server.after(self._position)
-        finally:
-            self._server.readers -= 1
+        found = await self._server.after(self._position)
         if found is None:
             return None
         self._position = found[-1][0] if found else self._position
@@ -146,31 +156,39 @@ class AcpServers:
     def __init__(self, clock: Clock) -> None:
         self._clock = clock
         self._servers: dict[Key, AcpServer] = {}
+        self._expected: WeakValueDictionary[Key, AcpServer] = WeakValueDictionary()
+        """Those whose first message is still to come; each is there only as long as its stream is read."""
 
     def of(self, project: str) -> list[AcpServer]:
         """Those of a project that have begun."""
-        return [server for (owner, _), server in self._servers.items() if owner == project and server.has_begun]
-
-    def find(self, project: str, server_id: str) -> AcpServer | None:
-        """The one that a client calls so."""
-        if (server := self._servers.get((project, server_id))) is not None:
-            server.last_used = self._clock.monotonic()
-        return server
+        return [server for (owner, _), server in self._servers.items() if owner == project]
 
     async def open(self, project: str, server_id: str, heartbeat: float) -> AcpServer:
         """The one that a client calls so, made if need be: its stream may come before its first message."""
         await self._forget_idle()
-        if (server := self.find(project, server_id)) is None:
-            server = self._servers[project, server_id] = AcpServer(server_id, self._clock, heartbeat)
+        key = project, server_id
+        if (server := self._servers.get(key) or self._expected.get(key)) is None:
+            server = self._expected[key] = AcpServer(server_id, self._clock, heartbeat)
+        server.last_used = self._clock.monotonic()
         return server
+
+    async def begin(self, project: str, server: AcpServer, services: ConnectionServices) -> None:
+        """The first message of a client came."""
+        server.begin(services)
+        self._servers[project, server.id] = server
+        known = self.of(project)
+        if len(known) > _MOST_CLIENTS:
+            await self.close(project, min(known, key=lambda each: each.last_used).id)
 
     async def close(self, project: str, server_id: str) -> None:
         """Forget a client."""
-        if (server := self._servers.pop((project, server_id), None)) is not None:
+        key = project, server_id
+        expected = self._expected.pop(key, None)
+        if (server := self._servers.pop(key, expected)) is not None:
             await server.close()
 
     async def _forget_idle(self) -> None:
         oldest = self._clock.monotonic() - _IDLE_SECONDS
         for (project, server_id), server in list(self._servers.items()):
-            if server.last_used < oldest and not server.readers:
+            if server.last_used < oldest:
                 await self.close(project, server_id)

@@ -73,9 +73,10 @@ async def post_message(
         raise InvalidRequest(reason=f"The body is no message of the protocol: {refusal}") from refusal
     note_message(request, incoming)
     chosen = None if agent is None else find_agent(services, agent).id
-    server = await _servers(state, services).open(project, server_id, services.settings.heartbeat_seconds)
+    servers = _servers(state, services)
+    server = await servers.open(project, server_id, services.settings.heartbeat_seconds)
     if chosen is not None and not server.has_begun:
-        server.begin(services_for(cast(Scope, request.scope), services, project, chosen))
+        await servers.begin(project, server, services_for(cast(Scope, request.scope), services, project, chosen))
     answered = await server.post(incoming)
     if answered is None:
         return Response(b"", status_code=202, media_type=MediaType.TEXT)
