@@ -110,3 +110,37 @@ def test_what_fails_leaves_no_recording(agents: Agents, tmp_path: Path) -> None:
     done = agents("record", "tiny", "--out", "new", "--only", "mcp", "--only", "text")
     assert done.returncode == 1
     assert [path.name for path in (tmp_path / "new").iterdir()] == ["text.jsonl"]
+
+
+ONE_SHOT = """\
+import json, sys, os, urllib.request
+words = sys.argv[1:]
+assert words[:5] == ["--print", "--mode", "json", "--no-session", "--no-extensions"], words
+assert os.environ["HOME"] != sys.argv[0]
+home = os.environ["PI_CODING_AGENT_DIR"]
+provider = json.load(open(home + "/models.json"))["providers"]["ostler"]
+body = {"model": "scripted-large", "messages": [{"role": "user", "content": words[-1]}]}
+request = urllib.request.Request(provider["baseUrl"] + "/chat/completions", json.dumps(body).encode())
+answer = json.load(urllib.request.urlopen(request))["choices"][0]["message"]["content"]
+print(json.dumps({"type": "agent_start"}))
+print(json.dumps({"type": "message_end", "text": answer}))
+"""
+
+
+def test_one_prompt_tells_whether_the_program_itself_works(agents: Agents, tmp_path: Path) -> None:
+    good, bad = tmp_path / "good.py", tmp_path / "bad.py"
+    good.write_text(ONE_SHOT)
+    bad.write_text("import sys; sys.exit('no such option: --print')")
+    done = agents("one-shot", "pi", "--command", f"{sys.executable} {good}")
+    assert (done.returncode, done.stderr) == (0, "")
+    assert "ended with 0, with what the model said." in done.stdout
+    done = agents("one-shot", "pi", "--command", f"{sys.executable} {bad}", "--json")
+    found = json.loads(done.stdout)
+    assert (done.returncode, found["works"], found["exit_code"]) == (1, False, 1)
+    assert found["stderr"] == "no such option: --print"
+
+
+def test_one_prompt_is_refused_for_agents_that_have_no_such_form(agents: Agents) -> None:
+    done = agents("one-shot", "mock")
+    assert (done.returncode, done.stdout) == (1, "")
+    assert "Try `ostler agents conform mock --only text`." in done.stderr

@@ -6,7 +6,7 @@ translator is pure, feeding it the same frames again rebuilds the same state and
 """
 
 from collections.abc import Callable, Sequence
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias, runtime_checkable
 
 import msgspec
 
@@ -293,3 +293,11 @@ class Adapter(Protocol):
 
     def translator(self, spec: AgentSpec) -> Translator:
         """A fresh translator for one process."""
+
+
+@runtime_checkable
+class OneShot(Protocol):
+    """An adapter whose agent can also take one prompt and end; only for finding out what is wrong with a program."""
+
+    def one_shot(self, spec: AgentSpec, installation: Installation, prompt: str) -> Launch:
+        """Describe that start: it prints its frames, and nobody answers what it asks."""

@@ -7,10 +7,11 @@ import msgspec
 
 from ostler.base.settings import Settings
 from ostler.conformance.behaviours import BY_ID
+from ostler.conformance.one_shot import one_shot
 from ostler.conformance.programs import adapter_of, programs_of
 from ostler.conformance.recorder import record
 from ostler.conformance.suite import Suite
-from ostler.wire.agents import BehaviourResult
+from ostler.wire.agents import BehaviourResult, OneShotResult
 
 
 class Order(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,3 +43,8 @@ def examine(order: Order, settings: Settings, environ: Mapping[str, str]) -> Asy
     if order.out is None:
         return suite.run(only=order.only, jobs=order.jobs)
     return record(suite, order.out, only=order.only, jobs=order.jobs)
+
+
+async def examine_once(order: Order, settings: Settings, environ: Mapping[str, str]) -> OneShotResult:
+    """One prompt to the program alone; raises what `one_shot` does."""
+    return await one_shot(order.agent, order.command, settings, environ)

@@ -326,3 +326,24 @@ class RestartSession(Body, frozen=True, kw_only=True):
 
     force: bool = False
     """Whether a turn under way is ended; otherwise the restart is refused then."""
+
+
+class OneShotResult(Wire, frozen=True, kw_only=True):
+    """What came of one prompt to an agent's program alone, against a scripted model."""
+
+    agent: str
+    command: tuple[str, ...]
+    """The program, without its options."""
+    exit_code: int | None
+    """None if it did not end in time and was killed."""
+    has_answer: bool
+    """Whether what the model said is in what the program printed."""
+    frames: dict[str, int]
+    """How many of each type it printed."""
+    stderr: str
+    """Its last words."""
+
+    @property
+    def works(self) -> bool:
+        """Whether the program did what it was asked."""
+        return self.exit_code == 0 and self.has_answer

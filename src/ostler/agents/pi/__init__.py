@@ -117,6 +117,13 @@ class PiAdapter:
         argv = (*installation.command, *given, "--no-extensions", *extensions)
         return Launch(argv=argv, env={**_switches(spec), **_key(spec.provider)}, files=_files(spec))
 
+    def one_shot(self, spec: AgentSpec, installation: Installation, prompt: str) -> Launch:
+        """`pi --print --mode json`: without our extensions and without a session file."""
+        options = {"--provider": OUR_PROVIDER if spec.provider else None, "--model": spec.model}
+        given = [text for option, value in options.items() if value is not None for text in (option, value)]
+        argv = (*installation.command, "--print", "--mode", "json", "--no-session", "--no-extensions", *given, prompt)
+        return Launch(argv=argv, env={**_switches(spec), **_key(spec.provider)}, files=_files(spec))
+
     def translator(self, spec: AgentSpec) -> PiTranslator:
         """A fresh translator for one process."""
         return PiTranslator(spec)

@@ -7,7 +7,7 @@ import click
 import msgspec
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.commands.conform import conform, record
+from ostler.cli.commands.conform import conform, one_shot, record
 from ostler.cli.output import clean, facts, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal import logins
@@ -24,6 +24,7 @@ def command() -> None:
 
 command.add_command(conform)
 command.add_command(record)
+command.add_command(one_shot)
 for each in logins.COMMANDS:
     command.add_command(each)
 

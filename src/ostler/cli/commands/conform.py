@@ -7,11 +7,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import click
+from msgspec import to_builtins
 
 from ostler.base.settings import load_settings
 from ostler.cli.api import json_option, pairs
 from ostler.cli.output import clean, json_text
-from ostler.wire.agents import BehaviourResult
+from ostler.wire.agents import BehaviourResult, OneShotResult
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 _WORDS = {"passes": "passes", "fails": "fails", "unclaimed": "does not claim it"}
@@ -59,6 +60,40 @@ def record(out: Path, **given: Any) -> int:
     Paths of this machine are replaced and long texts are cut.
     """
     return _examine(out, **given)
+
+
+@click.command()
+@click.argument("agent")
+@click.option("--command", "words", metavar="COMMAND", help="Its program with arguments.")
+@click.option("--config", metavar="FILE", help="Read settings from this file. [OSTLER_CONFIG]")
+@json_option
+def one_shot(agent: str, words: str | None, config: str | None, as_json: bool) -> int:
+    """Run an agent's program for one prompt against a scripted model, to tell its faults from ours (Pi).
+
+    No server is asked, and sessions never run this way.
+    """
+    import asyncio  # noqa: PLC0415 - it would slow every other command about agents
+
+    from ostler.conformance.command import Order, examine_once  # noqa: PLC0415 - only here is the suite needed
+
+    settings = load_settings(flags={"config": config}, environ=os.environ)
+    found = asyncio.run(examine_once(Order(agent=agent, command=_words(words)), settings, os.environ))
+    if as_json:
+        click.echo(json_text({"works": found.works, **to_builtins(found)}))
+    else:
+        click.echo(f"{clean(shlex.join(found.command))} {_ended(found)}.")
+        for kind, count in found.frames.items():
+            click.echo(f"{count:>6}  {clean(kind)}")
+        if found.stderr:
+            click.echo(clean(found.stderr), err=True)
+    return 0 if found.works else 1
+
+
+def _ended(found: OneShotResult) -> str:
+    if found.exit_code is None:
+        return "did not end within a minute and was killed"
+    words = "with what the model said" if found.has_answer else "without what the model said"
+    return f"ended with {found.exit_code}, {words}"
 
 
 def _examine(
