@@ -10,6 +10,7 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
+from collections.abc import Sequence
 from pathlib import Path
 
 import msgspec
@@ -55,14 +56,18 @@ def podman(binaries: Path, *words: str) -> str:
     return done.stdout.strip()
 
 
-def import_image(binaries: Path) -> None:
-    """An image with a shell and this Python, and nothing else."""
+def import_image(binaries: Path, *, also: Sequence[Path] = ()) -> None:
+    """An image with a shell and this Python, what these libraries need, and nothing else."""
     archive = binaries.parent / "image.tar"
     interpreter = Path(sys.executable).resolve()
     stdlib = Path(sysconfig.get_path("stdlib"))
     modules = [*sorted((stdlib / "lib-dynload").glob("*.so")), *Path(msgspec.__file__).parent.glob("*.so")]
     with tarfile.open(archive, "w") as tar:
-        for file in {interpreter, Path("/bin/sh").resolve(), *_libraries([interpreter, Path("/bin/sh"), *modules])}:
+        for file in {
+            interpreter,
+            Path("/bin/sh").resolve(),
+            *_libraries([interpreter, Path("/bin/sh"), *modules, *also]),
+        }:
             tar.add(file.resolve(), str(file))
         tar.add(stdlib, str(stdlib), filter=_wanted)
         for link, target in (("/usr/bin/python3", interpreter), ("/bin/sh", Path("/bin/sh").resolve())):
