@@ -52,6 +52,7 @@ PLACES: dict[str, str] = {
     "tests/conformance/test_real.py": "fast",
     "tests/conformance/test_recorded.py": "fast",
     "tests/conformance/test_wire_forms.py": "fast",
+    "tests/docs/test_sandbox_examples.py": "cli",
     "tests/docs/test_typescript_examples.py": "cli",
     "tests/engine": "cluster",
     "tests/link/test_cut.py": "cluster",
