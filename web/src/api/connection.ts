@@ -30,13 +30,28 @@ function remembered(): Connection {
 
 export const connection = createStore<Connection>(remembered());
 
+const SIGNED_IN = "ostler.signed-in";
+
+/** Remember whether a cookie says who is here, which no script can see. */
+export function noteSignedIn(is: boolean): void {
+  try {
+    if (is) localStorage.setItem(SIGNED_IN, "yes");
+    else localStorage.removeItem(SIGNED_IN);
+  } catch {
+    // A browser that keeps nothing asks once less.
+  }
+}
+
+function isConnected({ endpoint, token: known }: Connection, token: string): boolean {
+  return endpoint !== "" || (known !== "" ? known !== token : localStorage.getItem(SIGNED_IN) !== null);
+}
+
 /** Take a key that came by the code for a phone, and take it out of the address at once, which servers never see. */
 export function pair(): void {
   const token = new URLSearchParams(location.hash.slice(1)).get("token");
   if (!token) return;
   history.replaceState(null, "", location.pathname + location.search);
-  const { endpoint, token: known } = connection.get();
-  const isOther = endpoint !== "" || (known !== "" && known !== token);
+  const isOther = isConnected(connection.get(), token);
   if (isOther && !confirm("This link has a key. Use it instead of the connection that this browser has?")) return;
   const found = { endpoint: "", token };
   keep(found);

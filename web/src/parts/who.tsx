@@ -2,6 +2,7 @@
 import { LogOut, User } from "lucide-react";
 import { api } from "../api/client";
 import { me } from "../state/me";
+import { stopPush } from "../state/push";
 import { useStore } from "../state/store";
 import { Menu } from "./menu";
 import { orSay } from "./toasts";
@@ -45,6 +46,7 @@ export function Who({ onConnect }: { onConnect(): void }) {
 
 /** Leaves this page: it shows nothing of who was here, and the provider may want to end its own sign-in. */
 async function signOut(): Promise<void> {
+  await stopPush().catch(() => undefined); // else this browser would go on to be told who asks what
   const { next } = await api.signOut();
   location.assign(next ?? "/");
 }

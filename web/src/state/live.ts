@@ -124,6 +124,8 @@ export class LiveSession {
   }
 
   private follow(): void {
+    this.stream?.abort(); // the page may have come back while the log was read again
+    if (this.control.signal.aborted) return;
     const stream = (this.stream = new AbortController());
     void followStream({
       path: `/sessions/${encodeURIComponent(this.id)}/events/sse`,

@@ -1,6 +1,6 @@
 // Who the caller is, and what of the page is for it: what would be answered with 403 is not shown.
 import { api, ApiError } from "../api/client";
-import { connection, connectTo } from "../api/connection";
+import { connection, connectTo, noteSignedIn } from "../api/connection";
 import type { Me } from "../api/types";
 import { createStore, useSelected } from "./store";
 
@@ -48,6 +48,7 @@ export async function loadMe(): Promise<void> {
 /** Elements with `data-needs` are hidden by the style sheet where it is not met. */
 function tell(known: Me | undefined): void {
   me.set(known);
+  if (known) noteSignedIn(Boolean(known.signedIn));
   const root = document.documentElement.dataset;
   if (known) root.may = needsMetBy(known).join(" ");
   else delete root.may;
