@@ -136,3 +136,13 @@ def test_what_is_no_subscription_is_refused(api: httpx.Client, change: dict[str,
     made = api.post("/webhooks", json=_WHERE).json()
     assert_problem(api.patch(f"/webhooks/{made['id']}", json=change), "invalid_request", field=field)
     api.delete(f"/webhooks/{made['id']}").raise_for_status()
+
+
+def test_no_secret_that_somebody_gives_passes_for_a_key_of_the_server(api: httpx.Client) -> None:
+    given = {"url": "https://push.example.org/abc", "secret": "vapid_!!"}
+    assert_problem(api.post("/webhooks", json={**_WHERE, **given}), "invalid_request", field="secret")
+    made = api.post("/webhooks", json={**_WHERE, "url": "https://hooks.example.org/abc"}).json()
+    change = {**given, "push": Browser().keys}
+    assert_problem(api.patch(f"/webhooks/{made['id']}", json=change), "invalid_request", field="secret")
+    assert api.get("/webhooks").status_code == 200
+    api.delete(f"/webhooks/{made['id']}").raise_for_status()

@@ -60,6 +60,7 @@ class Webhooks:
 
     async def add(self, project: str, wanted: NewWebhook) -> Webhook:
         """One more, which is told what happens from now on; a secret that the server made is in the answer alone."""
+        _check_secret(wanted.secret)
         body = await self._checked(project, _begun(wanted))
         if wanted.session is not None:
             record = await self._store.find_session(project, wanted.session)
@@ -83,6 +84,7 @@ class Webhooks:
 
     async def edit(self, project: str, webhook: str, wanted: EditWebhook) -> Webhook:
         """Change what is given; calls that wait go where the webhook leads then, and pauses leave out what happens."""
+        _check_secret(wanted.secret)
         changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
         paused = changes.pop("paused", None)
         if changes or paused is False:
@@ -214,6 +216,12 @@ def _begun(wanted: NewWebhook) -> StoredWebhook:
     from ostler.server.webhooks import pushing  # noqa: PLC0415 - its ciphers would cost every server memory
 
     return replace(body, secret=PUSH_SECRET + pushing.new_key())
+
+
+def _check_secret(given: str | None) -> None:
+    """Raise for what would pass for a key that the server has made for a browser."""
+    if given is not None and given.startswith(PUSH_SECRET):
+        raise _refused("secret", f"must not begin with {PUSH_SECRET}; use whsec_ and base64")
 
 
 def _push_faults(wanted: StoredWebhook) -> dict[str, list[str]]:
