@@ -68,6 +68,16 @@ def test_a_folder_that_cannot_be_written_leaves_nothing(tmp_path: Path) -> None:
     assert [path.name for path in tmp_path.rglob("*")] == ["attachments"]
 
 
+def test_a_file_that_cannot_be_read_is_not_one_that_is_not_there(tmp_path: Path) -> None:
+    objects = open_objects(Settings(state_dir=tmp_path))
+    folder = tmp_path / "snapshots" / "ses_1"
+    folder.mkdir(parents=True)
+    (folder / "manifest.json").symlink_to("/proc/self/mem")  # reading its beginning fails as a broken disk does
+    with pytest.raises(StoreUnavailable):
+        objects.get("snapshots/ses_1/manifest.json")
+    assert (objects.get("snapshots/ses_1"), objects.get(f"snapshots/{'x' * 300}")) == (None, None)
+
+
 @pytest.mark.parametrize(
     ("url", "reason"),
     [

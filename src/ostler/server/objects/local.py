@@ -1,5 +1,7 @@
 """Objects as files in the state folder."""
 
+import errno
+import os
 import shutil
 import time
 from collections.abc import Iterator
@@ -13,6 +15,8 @@ from ostler.server.objects.protocol import Entry
 
 _UNFINISHED = ".unfinished-"
 _TRIES = 3
+_NOTHING_THERE = frozenset({errno.ENOENT, errno.ENOTDIR, errno.EISDIR, errno.ENAMETOOLONG})
+"""Any other error tells nothing of what is there: a disk that fails, or a share whose server is away, is not empty."""
 
 
 class LocalObjects:
@@ -47,7 +51,7 @@ class LocalObjects:
         except OSError as error:
             with suppress(OSError):
                 unfinished.unlink(missing_ok=True)
-            raise StoreUnavailable(reason=error.strerror or str(error)) from error
+            raise _unavailable(error) from error
 
     def _write_beside(self, path: Path, content: bytes) -> None:
         for tries in range(_TRIES, 0, -1):
@@ -64,8 +68,12 @@ class LocalObjects:
         """What a file holds."""
         try:
             return (self._root / key).read_bytes()
-        except (OSError, ValueError):
+        except ValueError:
             return None
+        except OSError as error:
+            if error.errno in _NOTHING_THERE:
+                return None
+            raise _unavailable(error) from error
 
     def entries(self, folder: str) -> list[Entry]:
         """The files below a folder, finished or not."""
@@ -78,7 +86,13 @@ class LocalObjects:
 
     def folders(self, folder: str) -> set[str]:
         """The folders in a folder."""
-        return {path.name for path in (self._root / folder).glob("*") if path.is_dir()}
+        try:
+            with os.scandir(self._root / folder) as found:
+                return {each.name for each in found if each.is_dir()}
+        except OSError as error:
+            if error.errno in _NOTHING_THERE:
+                return set()
+            raise _unavailable(error) from error
 
     def remove(self, key: str) -> None:
         """Remove a file or a folder."""
@@ -86,7 +100,14 @@ class LocalObjects:
         if path.is_dir():
             shutil.rmtree(path, ignore_errors=True)
         else:
-            path.unlink(missing_ok=True)
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                raise _unavailable(error) from error
         with suppress(OSError):  # a folder with something in it, which stays
             while (path := path.parent) != self._root:
                 path.rmdir()
+
+
+def _unavailable(error: OSError) -> StoreUnavailable:
+    return StoreUnavailable(reason=error.strerror or str(error))
