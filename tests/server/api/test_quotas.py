@@ -1,5 +1,6 @@
 """Limits: what a tenant, a project or a key may have, who may say so, and what is told to who has as much."""
 
+import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
@@ -178,6 +179,25 @@ def test_bytes_of_uploads_are_counted_and_limited(team: Team, api: httpx.Client)
     told = refusal(httpx.put(f"{team.server.url}{second['url']}", content=b"x" * 600))
     assert (told["name"], told["value"], told["freesAt"][10:]) == ("uploadBytesPerDay", 1000, "T00:00:00.000Z")
     assert refusal(api.post("/uploads"))["name"] == "uploadBytesPerDay"
+
+
+def test_uploads_at_once_do_not_each_have_all_that_is_left(team: Team, api: httpx.Client) -> None:
+    limit(team, api, uploadBytesPerDay=1000)
+    slow, other = (f"{team.server.url}{api.post('/uploads').json()['url']}" for _ in range(2))
+    may_end = threading.Event()
+
+    def pieces() -> Iterator[bytes]:
+        yield b"x" * 600
+        may_end.wait(60)
+        yield b"x" * 100
+
+    with ThreadPoolExecutor(1) as clients:
+        sending = clients.submit(httpx.put, slow, content=pieces(), timeout=60)
+        wait_until(lambda: bool(own_usage(api)["uploadedToday"] == 600), "a part of it is there")
+        assert refusal(httpx.put(other, content=b"x" * 600))["name"] == "uploadBytesPerDay"
+        may_end.set()
+        assert sending.result().status_code == 200
+    assert own_usage(api)["uploadedToday"] == 1300
 
 
 def test_an_upload_of_another_project_is_answered_like_one_that_never_was(team: Team, api: httpx.Client) -> None:

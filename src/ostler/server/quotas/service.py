@@ -48,6 +48,15 @@ class Room(NamedTuple):
     """On disk, for one that works in files of ours."""
 
 
+class _Incoming:
+    """An upload that is under way: several at once must not each have all that is left."""
+
+    def __init__(self, project: str, actor: str) -> None:
+        self.project = project
+        self.actor = actor
+        self.size = 0
+
+
 class Rooms:
     """How many more sessions of each project may be on a runner; those that are placed are taken off."""
 
@@ -80,6 +89,7 @@ class Quotas:
         if peers is not None:
             peers.count_with(self._rates)
         self._creating: defaultdict[str, asyncio.Lock] = defaultdict(asyncio.Lock)
+        self._coming: list[_Incoming] = []
 
     def check_rate(self, scope: Scope) -> None:
         """Count a request; raise if it comes too soon."""
@@ -118,8 +128,8 @@ class Quotas:
             has = await self._under_way(tenant)
             yield Room(*(self._full(rows, name, has) for name in ("live_sessions", "queued_tasks", "workspaces")))
 
-    async def check_upload(self, project: str, actor: str, size: int = 0) -> None:
-        """Raise if so many bytes more, or any, are above what may be uploaded today."""
+    async def check_upload(self, project: str, actor: str, coming: "_Incoming | None" = None) -> None:
+        """Raise if what is coming in, or one byte more, is above what may be uploaded today."""
         tenant = self._directory.tenant_of(project)
         rows = self._rows(tenant, project, actor, ("upload_bytes_per_day",))
         if not rows:
@@ -127,7 +137,7 @@ class Quotas:
         used = await self._used(tenant)
         for row in rows:
             limit, has = row.upload_bytes_per_day or 0, used[row.scope, row.id]["upload_bytes_per_day"]
-            if has >= limit or has + size > limit:
+            if has > limit or (coming is None and has >= limit):
                 raise self._reached(row, "upload_bytes_per_day", has, frees_at=self._midnight())
 
     @asynccontextmanager
@@ -136,22 +146,23 @@ class Quotas:
     ) -> AsyncIterator[AsyncIterator[bytes]]:
         """Around an upload: its pieces, which are counted, and end when there are too many."""
         await self.check_upload(project, actor)
-        received, next_look = 0, 0
+        coming, next_look = _Incoming(project, actor), 0
         refusal: LimitReached | None = None
 
         async def counted() -> AsyncIterator[bytes]:
-            nonlocal received, next_look, refusal
+            nonlocal next_look, refusal
             async for chunk in chunks:
-                received += len(chunk)
-                if received >= next_look:
-                    next_look = received + _LOOK_BYTES
+                coming.size += len(chunk)
+                if coming.size >= next_look:
+                    next_look = coming.size + _LOOK_BYTES
                     try:
-                        await self.check_upload(project, actor, received)
+                        await self.check_upload(project, actor, coming)
                     except LimitReached as error:
                         refusal = error
                         raise
                 yield chunk
 
+        self._coming.append(coming)
         try:
             yield counted()
         except Exception:
@@ -159,8 +170,9 @@ class Quotas:
                 raise refusal from None
             raise
         finally:
-            if received:
-                await self._store.access.uploaded(self._clock.now()[:10], project, actor, received)
+            self._coming.remove(coming)
+            if coming.size:
+                await self._store.access.uploaded(self._clock.now()[:10], project, actor, coming.size)
 
     async def rooms(self, projects: Iterable[str]) -> Rooms:
         """How many waiting sessions of these projects may be given a runner."""
@@ -237,7 +249,8 @@ class Quotas:
             for place in (("tenant", tenant), ("project", turns.project), ("actor", turns.actor)):
                 used[place]["tokens_per_day"] += turns.tokens
                 used[place]["cost_per_day"] += turns.cost
-        for sent in await self._store.access.uploaded_on(today, projects):
+        sent_before = await self._store.access.uploaded_on(today, projects)
+        for sent in (*sent_before, *(each for each in self._coming if each.project in projects)):
             for place in (("tenant", tenant), ("project", sent.project), ("actor", sent.actor)):
                 used[place]["upload_bytes_per_day"] += sent.size
         return used
