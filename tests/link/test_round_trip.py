@@ -74,6 +74,12 @@ def test_every_error_survives() -> None:
         )
 
 
+@pytest.mark.parametrize("fields", [{}, {"errors": "twice"}, {"session": "s", "self": 1}])
+def test_an_error_that_another_version_words_otherwise_ends_no_link(fields: dict[str, Any]) -> None:
+    error = error_of(Failure(id=7, code="session_not_found", fields=fields))
+    assert (type(error), error.fields) == (errors.InternalError, {"reference": "session_not_found"})
+
+
 @pytest.mark.parametrize("name", EVENTS)
 def test_a_draft_survives_with_its_data(name: str) -> None:
     @settings(max_examples=20, deadline=None, database=None)

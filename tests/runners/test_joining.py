@@ -234,6 +234,10 @@ async def test_an_end_that_says_nothing_or_nonsense_is_sent_away(server: Running
         with pytest.raises(RunnerRefused, match="say hello first"):
             await greet(socket, HELLO)
     async with dialled(server.url, "nonsense", None) as socket:
+        await socket.send(msgspec.msgpack.encode({"type": "hello", "link": LINK_VERSION, "version": 1}))
+        with pytest.raises(RunnerRefused, match="cannot be read"):
+            await greet(socket, HELLO)
+    async with dialled(server.url, "nonsense", None) as socket:
         await greet(socket, HELLO)
         await socket.send(encode(HELLO) + b"more")
         with pytest.raises(LinkLost):

@@ -91,11 +91,12 @@ def failure(call: int, error: OstlerError) -> Failure:
 
 
 def error_of(message: Failure) -> OstlerError:
-    """The error that was sent; one that only another version knows is a bug of ours to whoever asked."""
-    kind = _errors().get(message.code)
-    if kind is None:
+    """The error that was sent; one that only another version knows, or words so, is a bug of ours to whoever asked."""
+    kind = _errors().get(message.code, InternalError)
+    try:
+        return kind(errors=message.errors, **message.fields)
+    except (KeyError, TypeError, ValueError):  # of its template, which is filled here
         return InternalError(reference=message.code)
-    return kind(errors=message.errors, **message.fields)
 
 
 def _errors() -> dict[str, type[OstlerError]]:

@@ -297,7 +297,10 @@ async def _hello(socket: Socket) -> Hello:
         raise RunnerRefused(
             reason=f"The runner speaks version {version.link} of the link, the server {LINK_VERSION}: upgrade {older}."
         )
-    hello = decode(data or b"")
+    try:
+        hello = decode(data or b"")
+    except msgspec.MsgspecError as error:
+        raise RunnerRefused(reason=f"What the runner says of itself cannot be read: {error}.") from None
     if not isinstance(hello, Hello):
         raise RunnerRefused(reason="A runner has to say hello first.")
     return hello
