@@ -9,7 +9,7 @@ import pytest
 from ostler import __version__
 from ostler.client import AsyncClient, Client, OstlerApiError, QuestionUnanswered, TurnTimeout
 from ostler.client.errors import BadAnswer
-from ostler.wire.events import ItemDelta, PermissionData, QuestionResolved
+from ostler.wire.events import ItemDelta, PermissionData, QuestionData, QuestionResolved
 from ostler.wire.parts import TextInput, TextPart
 from ostler.wire.sessions import PermissionReply
 from tests.client.cutting_proxy import cutting_proxy
@@ -74,6 +74,24 @@ def test_run_decides_permissions_and_gives_the_whole_turn(server: RunningServer,
         assert (turn.text.startswith("Hello"), turn.text.endswith("done"), turn.outcome) == (True, True, "completed")
         assert s.stop().status == "stopped"
         assert [event.sequence for event in s.events()] == list(range(1, s.info.last_sequence + 1))
+
+
+def test_run_goes_on_when_somebody_else_has_decided_first(server: RunningServer) -> None:
+    with Client(server.url) as ostler, Client(server.url) as other:
+        s = ostler.sessions.create(agent="mock")
+        theirs = other.sessions.open(s.id)
+
+        def late(ask: PermissionData) -> PermissionReply:
+            theirs.reply(ask.permission_id, "once")
+            return "reject"
+
+        def later(ask: QuestionData) -> list[list[str]]:
+            theirs.answer(ask.question_id, [["tea"]])
+            return [["coffee"]]
+
+        script = "mock: permission dig\nmock: question Tea? | tea | coffee\nmock: say Over."
+        turn = s.run(script, on_permission=late, on_question=later)
+        assert (turn.outcome, turn.text.endswith("Over."), "Rejected" in turn.text) == ("completed", True, False)
 
 
 async def test_run_takes_a_decision_that_has_to_be_waited_for(server: RunningServer) -> None:

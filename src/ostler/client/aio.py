@@ -32,6 +32,7 @@ from ostler.client.turns import (
     async_answered,
     async_decided,
     async_returned,
+    others_may_be_first,
 )
 from ostler.wire.events import PermissionRequested, QuestionData, QuestionRequested
 from ostler.wire.parts import InputPart
@@ -413,11 +414,12 @@ class AsyncTurn(OwnTurn):
         the turn as it is.
         """
         async for event in self.events(timeout=timeout):
-            if on_permission is not None and isinstance(event, PermissionRequested):
-                reply = await async_decided(on_permission, event.data)
-                await self._session.reply(event.data.permission_id, reply)
-            elif isinstance(event, QuestionRequested):
-                await self._answer(event.data, on_question, tools or {})
+            with others_may_be_first():
+                if on_permission is not None and isinstance(event, PermissionRequested):
+                    reply = await async_decided(on_permission, event.data)
+                    await self._session.reply(event.data.permission_id, reply)
+                elif isinstance(event, QuestionRequested):
+                    await self._answer(event.data, on_question, tools or {})
         return self
 
     async def _answer(self, asked: QuestionData, on_question: AsyncReply | None, tools: Handlers) -> None:

@@ -32,6 +32,7 @@ from ostler.client.turns import (
     answered,
     decided,
     returned,
+    others_may_be_first,
 )
 from ostler.wire.events import PermissionRequested, QuestionData, QuestionRequested
 from ostler.wire.parts import InputPart
@@ -413,11 +414,12 @@ class SyncTurn(OwnTurn):
         the turn as it is.
         """
         for event in self.events(timeout=timeout):
-            if on_permission is not None and isinstance(event, PermissionRequested):
-                reply = decided(on_permission, event.data)
-                self._session.reply(event.data.permission_id, reply)
-            elif isinstance(event, QuestionRequested):
-                self._answer(event.data, on_question, tools or {})
+            with others_may_be_first():
+                if on_permission is not None and isinstance(event, PermissionRequested):
+                    reply = decided(on_permission, event.data)
+                    self._session.reply(event.data.permission_id, reply)
+                elif isinstance(event, QuestionRequested):
+                    self._answer(event.data, on_question, tools or {})
         return self
 
     def _answer(self, asked: QuestionData, on_question: Reply | None, tools: Handlers) -> None:

@@ -1,8 +1,10 @@
 """What one prompt brings: the events of its own turn, and the turn as a whole."""
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
+from ostler.client.errors import OstlerApiError
 from ostler.client.events import SessionEvent
 from ostler.wire.events import (
     ClientCall,
@@ -118,6 +120,16 @@ class OwnTurn:
         text = "".join(part.text for part in item.content if isinstance(part, TextPart))
         if item.kind == "message" and item.role == "assistant" and item.parent_id is None and text:
             self._messages.append(text)
+
+
+@contextmanager
+def others_may_be_first() -> Iterator[None]:
+    """Around an answer: what somebody else has decided meanwhile, or before we looked, needs none any more."""
+    try:
+        yield
+    except OstlerApiError as error:
+        if error.code != "ask_resolved":
+            raise
 
 
 def decided(decide: Decide, asked: PermissionData) -> PermissionReply:
