@@ -18,6 +18,7 @@ from tests.support.serving import RunningServer, running_server
 from tests.support.talk import Event, Talk
 
 Whom = Literal["pid", "keeper"]
+WHOM: tuple[Whom, ...] = ("pid", "keeper")
 Moment = Literal["entry", "begun", "ended", "answer", "change"]
 """A line more in the journal; a command that has begun, or ended; an answer of the model that comes; a file that is
 about to be changed."""

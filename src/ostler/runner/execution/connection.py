@@ -211,6 +211,7 @@ class AgentConnection:
             agent=self._spec.agent,
             reason=f"{reason} It said: {line}" if line else reason,
             exit_code=process.exit.exit_code if process.is_gone else None,
+            killed=process.is_gone and process.exit.exit_code is None and process.exit.ordered is None,
             stderr=msgspec.to_builtins(process.stderr.output()),
         )
 

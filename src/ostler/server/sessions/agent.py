@@ -153,12 +153,15 @@ class SessionAgent:
         try:
             return await self._connect(spec)
         except AgentStartFailed as error:
-            if spec.resume is None or error.fields["exit_code"] is None:
+            if error.fields.get("killed"):  # from outside, before it was told anything
+                notice = drafts.warning(f"The agent was killed while it started and is started anew. {error}", "killed")
+            elif spec.resume is None or error.fields["exit_code"] is None:
                 raise
-            # it ended by itself, so it may have lost its memory: the log takes the place of that
-            lost = f"The agent could not go on with its own conversation and is started anew. {error}"
-            await self._session.log.append([drafts.warning(lost, "resume_failed")], Progress(spec.start, 0))
-        return await self._connect(msgspec.structs.replace(spec, resume=None))
+            else:  # it ended by itself, so it may have lost its memory: the log takes the place of that
+                lost = f"The agent could not go on with its own conversation and is started anew. {error}"
+                notice, spec = drafts.warning(lost, "resume_failed"), msgspec.structs.replace(spec, resume=None)
+            await self._session.log.append([notice], Progress(spec.start, 0))
+        return await self._connect(spec)
 
     async def _connect(self, spec: AgentSpec) -> Connection:
         link = self._link = _Link(self, spec.start)
