@@ -112,6 +112,17 @@ def test_a_helper_that_dies_is_told_to_the_model_and_started_anew(tmp_path: Path
     assert "OSTLER_PROVIDER_KEY" not in environ[0]
 
 
+def test_a_helper_in_whose_place_is_another_one_is_ended(tmp_path: Path, model: ScriptedModel) -> None:
+    with agent(tmp_path, model, mcp_servers={"echo": ECHO_SERVER}) as running:
+        running.turn('tool shout {"text": "once"}', "say Done.")
+        [helper] = helpers(running)
+        Path(f"/proc/{helper}/fd/1").write_text("no frame\n")
+        frames = running.turn('tool shout {"text": "again"}', "say Done.")
+        wait_until(lambda: helper not in helpers(running), "it ends")
+        assert len(helpers(running)) == 1
+    assert results(frames) == [("SHOUT:AGAIN", False)]
+
+
 def test_a_call_that_was_cut_off_is_not_made_again(tmp_path: Path, model: ScriptedModel) -> None:
     servers = {"slow": StdioMcpServer(command=sys.executable, args=("-c", SLOW))}
     mark = tmp_path / "mark"

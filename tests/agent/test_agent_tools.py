@@ -2,11 +2,17 @@
 
 import json
 import os
+import resource
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 
+from ostler.agent.operations import Operations, ToolFailed
+from ostler.agent.through import Through
 from ostler.agent.tools.table import ALL
+from ostler.agent.workspace import Workspace
 from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import TOOLS, FileChange, ToolPrinted
 from tests.agent.process import agent, of, results, text
@@ -224,6 +230,40 @@ def test_files_are_found_by_their_names_and_by_what_is_in_them(
     assert sorted(found[5]) == ["e.py", "src/b.py", "src/deep/a.py"]
     assert sorted(found[6]) == ["src/b.py", "src/c.txt", "src/deep/a.py"]
     assert found[7] == ["src/deep/a.py"]
+
+
+def test_no_pattern_for_names_takes_long(tmp_path: Path, workspace: Path, model: ScriptedModel) -> None:
+    deep = "a/" * 40
+    (workspace / deep).mkdir(parents=True)
+    (workspace / deep / "a.py").touch()
+    (workspace / "literal{.py").touch()
+    patterns = [
+        "**/a/" * 15 + "b",
+        "**/" * 100 + "a.py",
+        "a/**/*a*a*a*a*a*a*b",
+        "**/{a,b}.{py,txt}",
+        "*{.p[xy]",
+        "{a,b}" * 7,
+    ]
+    with agent(tmp_path, model) as running:
+        frames = running.turn(" ;; ".join(call("find", pattern=pattern) for pattern in patterns), "say Done.")
+    nothing, path = "No file has such a name.", f"{deep}a.py"
+    answers = [answer for answer, _ in results(frames)]
+    assert answers[:5] == [nothing, path, nothing, path, "literal{.py"]
+    assert answers[5].endswith("means more than 100 names. Look for fewer at a time.")
+
+
+@pytest.mark.parametrize("kind", [Workspace, partial(Through, ("env",))])
+def test_what_has_no_room_leaves_nothing_behind(workspace: Path, kind: Callable[[str], Operations]) -> None:
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    operations = kind(str(workspace))
+    resource.setrlimit(resource.RLIMIT_FSIZE, (1024, before[1]))
+    try:
+        with pytest.raises(ToolFailed):
+            operations.write("new.txt", b"x" * 100_000)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+    assert list(workspace.iterdir()) == []
 
 
 def test_a_file_that_people_attach_may_be_read_wherever_it_is(tmp_path: Path, model: ScriptedModel) -> None:

@@ -130,11 +130,11 @@ class Workspace:
                 file.write(content)
                 if mode is not None:
                     os.fchmod(file.fileno(), mode)
-            try:
-                os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
-            except OSError:
+            os.rename(fresh, name, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError:
+            with suppress(OSError):
                 os.unlink(fresh, dir_fd=folder)
-                raise
+            raise
         finally:
             os.close(folder)
 

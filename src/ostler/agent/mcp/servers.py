@@ -102,6 +102,8 @@ class Helper:
         try:
             while line := await self._process.stdout.readline():
                 self._take(line)
+        except (msgspec.DecodeError, ValueError):
+            pass  # it does not speak as it should: another takes its place
         finally:
             self._fail(self._offered)
             for answer in self._answers.values():
@@ -144,6 +146,8 @@ class Servers:
         self._environ = environ
         self._failed: dict[str, str] = {}
         self._starting: asyncio.Task[Helper] | None = None
+        self._ending: set[asyncio.Task[None]] = set()
+        """Helpers in whose place is another one."""
 
     def start(self) -> None:
         """Begin to start the helper, which takes longer than the agent itself."""
@@ -166,10 +170,13 @@ class Servers:
         return {tool.name: tool for tool in tools}
 
     async def _helper(self) -> Helper:
-        """The one that runs, started anew if it has ended."""
-        if self._starting is None or (self._starting.done() and self._starting.result().has_ended):
-            self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
-        return await asyncio.shield(self._starting)
+        """The one that runs, started anew if it has ended; one that is only deaf is ended."""
+        now = self._starting
+        if now is None or (now.done() and now.result().has_ended):
+            if now is not None:
+                self._ending.add(asyncio.create_task(now.result().close()))
+            now = self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
+        return await asyncio.shield(now)
 
     def _tool(self, offer: Offer) -> ForeignTool:
         return ForeignTool(
@@ -190,9 +197,10 @@ class Servers:
         return Output(text=shortened(answered.text), failed=answered.failed, pictures=pictures)
 
     async def close(self) -> None:
-        """End the helper."""
+        """End the helper, and those before it."""
         if self._starting is not None:
             await (await asyncio.shield(self._starting)).close()
+        await asyncio.gather(*self._ending)
 
 
 def _name(offer: Offer) -> str:

@@ -1,9 +1,10 @@
 """Looking for text in files, and for files by their names."""
 
 import asyncio
+import fnmatch
 import re
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Annotated
 
 import msgspec
@@ -16,6 +17,9 @@ _MOST_MATCHES = 200
 _LONGEST_LINE = 500
 _MOST_FILES = 200
 _MOST_LOOKED_AT = 200_000
+_LONGEST_PATTERN = 1000
+_MOST_ALTERNATIVES = 100
+_BRACES = re.compile(r"(\{[^{}/]*\})")
 _SECONDS = 30
 _HAS_RIPGREP = "command -v rg >/dev/null"
 _MOST_BYTES = 2**20
@@ -58,7 +62,11 @@ class FindInput(Input, frozen=True, kw_only=True):
 
     pattern: Annotated[
         str,
-        msgspec.Meta(min_length=1, description="Such as *.py, or with folders: src/**/test_*.py; ** is any folders"),
+        msgspec.Meta(
+            min_length=1,
+            max_length=_LONGEST_PATTERN,
+            description="Such as *.py, or with folders: src/**/test_*.py; ** is any folders",
+        ),
     ]
     path: _Folder = "."
 
@@ -144,12 +152,12 @@ def _place_of(line: str) -> tuple[str, int]:
 
 def _find(given: FindInput, context: CallContext) -> Output:
     place = context.workspace.place(given.path)
-    wanted = _regex(given.pattern.removeprefix("./"))
+    fits = _matcher(given.pattern.removeprefix("./"))
     is_name = "/" not in given.pattern
     found: list[tuple[float, str]] = []
     looked = 0
     for looked, file in enumerate(context.workspace.files(place), 1):
-        if wanted.fullmatch(file.path.rpartition("/")[2] if is_name else file.path):
+        if fits(file.path.rpartition("/")[2] if is_name else file.path):
             found.append((file.changed_at, file.path))
         if looked > _MOST_LOOKED_AT:
             break
@@ -164,30 +172,65 @@ def _find(given: FindInput, context: CallContext) -> Output:
     return Output(text="\n".join([*shown, *notes]))
 
 
-_GLOB = re.compile(r"\*\*/|\*\*|\*|\?|\[!?[^\]/]+\]|\{[^{}/]*\}|.", re.DOTALL)
-_MEANS = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*", "?": "[^/]"}
+_ANY_FOLDERS = "**"
+_Fits = Callable[[str], object]
 
 
-def _regex(pattern: str) -> re.Pattern[str]:
-    return re.compile("".join(map(_meaning, _GLOB.findall(pattern))))
+def _matcher(pattern: str) -> Callable[[str], bool]:
+    """Whether a path fits; takes no longer for a pattern that was made to."""
+    kinds = [_folders(each) for each in _alternatives(pattern)]
+    return lambda path: any(_fits(folders, path.split("/")) for folders in kinds)
 
 
-def _meaning(piece: str) -> str:
-    if piece in _MEANS:
-        return _MEANS[piece]
-    if piece.startswith("[") and len(piece) > 1:
-        inside = piece[1:-1].replace("\\", "\\\\").replace("[", "\\[")
-        return f"[^{inside[1:]}]" if inside.startswith("!") else f"[{inside}]"
-    if piece.startswith("{") and len(piece) > 1:
-        return "(?:" + "|".join(map(re.escape, piece[1:-1].split(","))) + ")"
-    return re.escape(piece)
+def _alternatives(pattern: str) -> list[str]:
+    """What a pattern means without its braces."""
+    patterns = [""]
+    for piece in _BRACES.split(pattern):
+        endings = piece[1:-1].split(",") if _BRACES.fullmatch(piece) else [piece]
+        patterns = [before + ending for before in patterns for ending in endings]
+        if len(patterns) > _MOST_ALTERNATIVES:
+            raise ToolFailed(f"'{pattern}' means more than {_MOST_ALTERNATIVES} names. Look for fewer at a time.")
+    return patterns
+
+
+def _folders(pattern: str) -> list[_Fits | None]:
+    """The parts of a pattern between slashes; None is any folders, and none of them follows another."""
+    found: list[_Fits | None] = []
+    for name in pattern.split("/"):
+        if name != _ANY_FOLDERS:
+            found.append(re.compile(fnmatch.translate(name)).match)
+        elif not found or found[-1] is not None:
+            found.append(None)
+    return found
+
+
+def _fits(wanted: Sequence[_Fits | None], path: Sequence[str]) -> bool:
+    """All ways of fitting are followed at the same time, so there is no going back."""
+    at = _and_none(wanted, {0})
+    for name in path:
+        at = _and_none(wanted, {after for each in at for after in _after(wanted, each, name)})
+    return len(wanted) in at
+
+
+def _after(wanted: Sequence[_Fits | None], at: int, name: str) -> Iterator[int]:
+    fits = wanted[at] if at < len(wanted) else _nothing
+    if fits is None:
+        yield at
+    elif fits(name):
+        yield at + 1
+
+
+def _nothing(_: str) -> bool:
+    return False
+
+
+def _and_none(wanted: Sequence[_Fits | None], at: set[int]) -> set[int]:
+    """Any folders may also be none."""
+    return at | {each + 1 for each in at if each < len(wanted) and wanted[each] is None}
 
 
 async def _run_find(given: FindInput, context: CallContext) -> Output:
-    try:
-        return await asyncio.to_thread(_find, given, context)
-    except re.error as error:
-        raise ToolFailed(f"'{given.pattern}' is no pattern for names: {error}.") from error
+    return await asyncio.to_thread(_find, given, context)
 
 
 GREP = Tool(
