@@ -32,6 +32,13 @@ from tests.support.patience import stretched
 PATIENCE = 60.0
 PATHS = {"chat": "/v1", "messages": "", "responses": "/v1", "gemini": ""}
 APIS = tuple(PATHS)
+SIGNED = {
+    "messages": "signature",
+    "responses": "encrypted_content",
+    "chat": "reasoning_content",
+    "gemini": "thoughtSignature",
+}
+"""What holds the model's own mark in each protocol."""
 _Kind = TypeVar("_Kind", bound=FromAgent)
 _decoder: msgspec.json.Decoder[AnyFromAgent] = msgspec.json.Decoder(AnyFromAgent)
 
@@ -175,3 +182,11 @@ def notices(frames: list[AnyFromAgent]) -> dict[str, str]:
 def asked(model: ScriptedModel) -> list[dict[str, Any]]:
     """The bodies of all requests to the model."""
     return [request["body"] for request in model.requests]
+
+
+def signed(api: str, found: Any) -> Iterator[dict[str, Any]]:
+    """All blocks of a request that hold a mark of the model."""
+    if isinstance(found, dict) and SIGNED[api] in found:
+        yield found
+    for each in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
+        yield from signed(api, each)

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from ostler.conformance.model import ScriptedModel
+from tests.agent.process import signed
 from tests.support.ordering import events, new_session, say, task_server, texts
 from tests.support.places import make_repository
 
@@ -19,12 +20,6 @@ PROVIDERS = {
     "gemini": ("gemini/m", "GEMINI_API_KEY", "GOOGLE_GEMINI_BASE_URL", ""),
 }
 """Protocol -> a model, and the variables that lead to it."""
-SIGNED = {
-    "messages": "signature",
-    "responses": "encrypted_content",
-    "chat": "reasoning_content",
-    "gemini": "thoughtSignature",
-}
 
 
 @pytest.fixture(scope="module")
@@ -58,27 +53,19 @@ def test_signed_thoughts_survive_forks_and_rewinds(
     ]  # another one in a fork, where text is renamed
     say(api, session, f"SCRIPT: think In {folder} ;; bash echo hi", "SCRIPT: think So. ;; say One.")
     say(api, session, "SCRIPT: say Well.")
-    kept = _signed(strict, SIGNED[protocol])
+    kept = _signed(strict, protocol)
     assert kept
     say(api, session, "SCRIPT: think Not this. ;; say Two.")
     fork = api.post(f"/sessions/{session}/fork", json={"turn": 2}).json()["id"]
     say(api, fork, "SCRIPT: think Else. ;; say Three.")
-    assert _signed(strict, SIGNED[protocol])[: len(kept)] == kept
+    assert _signed(strict, protocol)[: len(kept)] == kept
     assert api.post(f"/sessions/{session}/rewind", json={"turn": 2}).is_success
     say(api, session, "SCRIPT: think Back. ;; say Four.")
-    assert _signed(strict, SIGNED[protocol])[: len(kept)] == kept
+    assert _signed(strict, protocol)[: len(kept)] == kept
     assert [event["why"] for event in strict.events if event["event"] == "objection"] == []
     assert (texts(api, fork)[-1][-6:], texts(api, session)[-1][-5:]) == ("Three.", "Four.")
 
 
-def _signed(model: ScriptedModel, mark: str) -> list[Json]:
+def _signed(model: ScriptedModel, protocol: str) -> list[Json]:
     """All blocks with a signature in what went to the model last."""
-    body = model.requests[-1]["body"]
-    return list(_with(mark, body.get("messages") or body.get("input") or body["contents"]))
-
-
-def _with(mark: str, found: Any) -> Iterator[Json]:
-    if isinstance(found, dict) and mark in found:
-        yield found
-    for each in found.values() if isinstance(found, dict) else found if isinstance(found, list) else ():
-        yield from _with(mark, each)
+    return list(signed(protocol, model.requests[-1]["body"]))

@@ -4,11 +4,12 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from ostler.conformance.model import ScriptedModel
 from ostler.wire.own_agent import Failed, Used
-from tests.agent.process import APIS, PATHS, agent, asked, end, notices, of, results, text
+from tests.agent.process import APIS, PATHS, SIGNED, agent, asked, end, notices, of, results, signed, text
 
 _ELSEWHERE = pytest.mark.lane("agents")
 ALL = pytest.mark.parametrize(
@@ -43,6 +44,31 @@ def test_a_strict_model_takes_the_history_back_turn_after_turn(tmp_path: Path, s
         running.rest()
         after = running.turn("think Once more. ;; bash echo on", "say Still here.")
     assert (objections(strict), text(after)[-11:]) == ([], "Still here.")
+
+
+@pytest.mark.parametrize("mark", [None, "b3RoZXI="])
+@pytest.mark.parametrize(
+    "api", ["messages", pytest.param("responses", marks=_ELSEWHERE), pytest.param("gemini", marks=_ELSEWHERE)]
+)
+def test_a_strict_model_takes_no_mark_that_is_missing_or_changed(
+    tmp_path: Path, strict: ScriptedModel, api: str, mark: str | None
+) -> None:
+    """So what the agent sends back is what the model gave it, byte for byte."""
+    with agent(tmp_path, strict, api) as running:
+        running.turn("think Hm. ;; bash echo one", "say Done.")
+    last = strict.requests[-1]
+    for block in signed(api, last["body"]):
+        block[SIGNED[api]] = mark
+    keys = {"authorization": "Bearer sk-test", "x-api-key": "sk-test", "x-goog-api-key": "sk-test"}
+    assert httpx.post(f"{strict.url}{last['path']}", json=last["body"], headers=keys).status_code == 400
+    assert len(objections(strict)) == 1
+
+
+@ALL
+def test_an_answer_that_comes_late_and_slowly_is_waited_for(tmp_path: Path, model: ScriptedModel, api: str) -> None:
+    with agent(tmp_path, model, api) as running:
+        frames = running.turn("wait 0.5 ;; slow 3 0.1 ;; bash echo one", "say Whole.")
+    assert (results(frames), text(frames)[-6:], notices(frames)) == ([("one", False)], "Whole.", {})
 
 
 @ALL
