@@ -50,7 +50,7 @@ fi
 mkdir -p -- "$(dirname -- "$p")" && fresh="$(dirname -- "$p")/.$name.new" && base64 -d > "$fresh" <<'CONTENT' || {
 {content}
 CONTENT
-answer failed; exit; }
+rm -f -- "$fresh"; answer failed; exit; }
 [ -z "$mode" ] || chmod "$mode" "$fresh"
 mv -f -- "$fresh" "$p" && answer ok "$was" || { rm -f -- "$fresh"; answer failed; }
 """
