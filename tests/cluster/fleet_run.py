@@ -21,6 +21,8 @@ from tests.support.serving import clean_env
 from tests.support.talk import Talk
 
 _TOKEN = "fleet-token"
+_BY_SSH = ("lin-01", "lin-02")
+"""These are fenced by ssh through the proxy, the other one by the relay."""
 _LINES = 200_000
 _MUCH = {"lin-01": 200_000_000, "lin-02": 20_000_000}
 _LINE = "a line of a test that says what it does, and how it went: passed"
@@ -42,7 +44,7 @@ def main(folder: Path) -> dict[str, Any]:
         with httpx.Client(base_url=f"{url}/api/v1", headers={"authorization": f"Bearer {_TOKEN}"}, timeout=60) as api:
             session = Talk(api).id
             followers = {each.name: _follower(stack, folder, env, each, key, session) for each in machines}
-            wait_until(lambda: len(_names(api, session)) == len(machines), "all are registered")
+            wait_until(lambda: _all_follow(api, session), "all follow")
             return _seen(folder, env, key, session, machines, followers, server, stack, api)
 
 
@@ -86,7 +88,7 @@ def _seen(
     lines = [each[9:] for each in (folder / "lines").read_text().splitlines() if each.startswith("[lin-01]")]
     seen["all_lines"] = lines == [str(number) for number in range(1, _LINES + 1)]
 
-    wait_until(lambda: len(_names(api, session)) == len(machines), "all are registered again")
+    wait_until(lambda: _all_follow(api, session), "all follow again")
     seen["killed"] = _killed(folder, env, session, api, followers["lin-03"])
     seen["large"] = _large(folder, env, session, api, followers["lin-02"])
     seen["again"] = _again(api, session)
@@ -192,16 +194,19 @@ def _follower(
     stack.callback(subprocess.Popen([*machine.prefix, *sshd], env={}).kill)
     copy = home / "copy"
     copy.mkdir()
-    words = ["follower", session, "--name", machine.name, "--folder", str(copy), "--target", "ssh=127.0.0.1:22"]
+    words = ["follower", session, "--name", machine.name, "--folder", str(copy)]
+    words += ["--target", "ssh=127.0.0.1:22"] if machine.name in _BY_SSH else []
     log = (home / "log").open("wb")
     process = subprocess.Popen([*machine.prefix, *OSTLER, *words], env=env, stdout=log, stderr=log)
     stack.callback(process.kill)
     return process
 
 
-def _names(api: httpx.Client, session: str) -> list[str]:
-    found: list[str] = api.get("/connect/socks", params={"sessionId": session}).json()["names"]
-    return found
+def _all_follow(api: httpx.Client, session: str) -> bool:
+    found = api.get("/connect/socks", params={"sessionId": session}).json()["names"]
+    asked = {"sessionId": session, "hosts": ["lin-01", "lin-02", "lin-03"], "timeoutSec": 5}
+    hosts = api.post("/connect/handshake", json=asked).json()["statuses"]
+    return len(found) == len(_BY_SSH) and all(each["relay"] == "ok" for each in hosts.values())
 
 
 def _logged(api: httpx.Client, session: str, host: str) -> bool:
