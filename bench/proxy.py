@@ -25,12 +25,17 @@ from tests.support.serving import clean_env
 ROWS = (
     Row("down", "bytes from a follower to its leader, one connection", "per_second", Aim("at_least", 200e6)),
     Row("up", "bytes from a leader to its follower, one connection", "per_second", Aim("at_least", 200e6)),
+    Row("down.server", "processor of the server for each MB down", "us", Aim("at_most", 5000)),
+    Row("down.peer", "processor of the peer for each MB down", "us", Aim("at_most", 5000)),
+    Row("up.server", "processor of the server for each MB up", "us", Aim("at_most", 5000)),
+    Row("up.peer", "processor of the peer for each MB up", "us", Aim("at_most", 5000)),
     Row("trip", "round trip of one byte, p50", "ms"),
     Row("added", "what the proxy adds to it", "ms", Aim("at_most", 1)),
 )
 _METHOD = """{rounds} round(s), medians; load average {load:.1f} at the end. `ostler serve --socks-port 0` and a peer
 (`ostler connect register`), both processes of their own, and a service of C sockets; all on loopback. Bytes are those
-of {megabytes} MB; a round trip is the median of {trips}."""
+of {megabytes} MB; a round trip is the median of {trips}. Processor time hardly depends on what else runs:
+5,000 us for each MB is what 200 MB/s leave to a process on a core of its own."""
 _BYTES = {True: 100_000_000, False: 1_000_000_000}
 _TRIPS = 1000
 _PIECE = bytes(2**20)
@@ -57,6 +62,7 @@ print(listening.getsockname()[1], flush=True)
 while True:
     threading.Thread(target=serve, args=(listening.accept()[0],), daemon=True).start()
 """
+_TICKS = os.sysconf("SC_CLK_TCK")
 Connect = Callable[[], socket.socket]
 
 
@@ -65,9 +71,9 @@ def section(scale: Scale) -> str:
     count = _BYTES[scale is QUICK]
     ours: dict[str, list[float]] = {}
     alone: dict[str, list[float]] = {}
-    with tempfile.TemporaryDirectory() as folder, _ways(Path(folder)) as (direct, proxied):
+    with tempfile.TemporaryDirectory() as folder, _ways(Path(folder)) as (direct, proxied, processes):
         for _ in range(scale.rounds):
-            near, far = _measured(direct, count), _measured(proxied, count)
+            near, far = _measured(direct, count, {}), _measured(proxied, count, processes)
             far["added"] = far["trip"] - near["trip"]
             print(f"direct {near} proxy {far}", flush=True)
             for samples, figures in ((alone, near), (ours, far)):
@@ -79,26 +85,32 @@ def section(scale: Scale) -> str:
 
 
 @contextmanager
-def _ways(folder: Path) -> Iterator[tuple[Connect, Connect]]:
-    """To the service: at once, and by the proxy."""
+def _ways(folder: Path) -> Iterator[tuple[Connect, Connect, dict[str, int]]]:
+    """To the service: at once, and by the proxy; and the processes on that way."""
     env = clean_env(folder / "home", {"OSTLER_STATE_DIR": str(folder / "state"), "PYTHONUNBUFFERED": "1"})
     program = str(ostler_program())
     with ExitStack() as stack:
-        service = _started(stack, [sys.executable, "-c", _SERVICE], env, folder / "service")
-        server = _started(stack, [program, "serve", "--port", "0", "--socks-port", "0"], env, folder / "server")
+        _, service = _started(stack, [sys.executable, "-c", _SERVICE], env, folder / "service")
+        server_id, server = _started(
+            stack, [program, "serve", "--port", "0", "--socks-port", "0"], env, folder / "server"
+        )
         url = server("is listening on ").split()[0]
         port = int(service("").split()[0])
         session = _asked(f"{url}/api/v1/sessions", {"agent": "mock"})["id"]
         words = ["connect", "register", session, "--name", "far", "--target", f"it=127.0.0.1:{port}"]
-        _started(stack, [program, *words], {**env, "OSTLER_ENDPOINT": url}, folder / "peer")
+        peer_id, _ = _started(stack, [program, *words], {**env, "OSTLER_ENDPOINT": url}, folder / "peer")
         place = f"{url}/api/v1/connect/socks?sessionId={session}"
         wait_until(lambda: bool(_asked(place)["names"]), "the peer is registered")
         access = _asked(place)
-        yield lambda: socket.create_connection(("127.0.0.1", port)), lambda: _through(access, "far", port)
+        direct = ("127.0.0.1", port)
+        processes = {"server": server_id, "peer": peer_id}
+        yield lambda: socket.create_connection(direct), lambda: _through(access, "far", port), processes
 
 
-def _started(stack: ExitStack, command: list[str], env: Mapping[str, str], output: Path) -> Callable[[str], str]:
-    """Start a program; what it gives waits until it has printed something, and gives what comes after that."""
+def _started(
+    stack: ExitStack, command: list[str], env: Mapping[str, str], output: Path
+) -> tuple[int, Callable[[str], str]]:
+    """Start a program: its process, and what waits until it has printed something, and gives what comes after that."""
     with output.open("wb") as out:
         process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=out, stderr=out)
     stack.callback(process.wait, 30)
@@ -108,7 +120,7 @@ def _started(stack: ExitStack, command: list[str], env: Mapping[str, str], outpu
         wait_until(lambda: before in output.read_text() and "\n" in output.read_text(), f"it says '{before}'")
         return output.read_text().split(before, 1)[1] if before else output.read_text()
 
-    return printed
+    return process.pid, printed
 
 
 def _asked(url: str, body: Mapping[str, Any] | None = None) -> dict[str, Any]:
@@ -139,8 +151,20 @@ def _exactly(connection: socket.socket, count: int) -> bytes:
     return found
 
 
-def _measured(connect: Connect, count: int) -> Figures:
-    return {"down": _down(connect, count), "up": _up(connect, count), "trip": _trip(connect)}
+def _measured(connect: Connect, count: int, processes: Mapping[str, int]) -> Figures:
+    found = {"trip": _trip(connect)}
+    for name, measure in (("down", _down), ("up", _up)):
+        before = {who: _used(process) for who, process in processes.items()}
+        found[name] = measure(connect, count)
+        for who, process in processes.items():
+            found[f"{name}.{who}"] = (_used(process) - before[who]) / count * 1e12
+    return found
+
+
+def _used(process: int) -> float:
+    """Seconds of a processor that a process has used."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / _TICKS
 
 
 def _down(connect: Connect, count: int) -> float:
