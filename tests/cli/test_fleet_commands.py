@@ -10,7 +10,7 @@ import pytest
 
 from tests.cli.conftest import Ostler
 from tests.support.forking import OSTLER
-from tests.support.patience import wait_until
+from tests.support.patience import stretched, wait_until
 from tests.support.serving import RunningServer
 from tests.support.talk import Talk
 
@@ -110,6 +110,29 @@ def test_where_no_jail_can_be_built_that_is_said(env: dict[str, str], ostler: Os
     empty.mkdir()
     found = ostler("follower", "any", "--name", "lin-01", "--folder", str(empty), "--jail", PATH=str(empty))
     assert (found.returncode, "no `bwrap`" in found.stderr) == (1, True), found.stderr
+
+
+@pytest.mark.lane("cli")
+def test_a_newer_follower_takes_a_name_and_the_older_one_says_so_and_ends_what_it_ran(
+    two: Talk, env: dict[str, str], ostler: Ostler, tmp_path: Path
+) -> None:
+    folder = tmp_path / "older"
+    older_log = tmp_path / "older.log"
+    with follower(env, two.id, "mac-01", folder, older_log, "--no-jail") as older:
+        order = {"type": "run", "run": "run_1", "command": ["sh", "-c", "echo up; echo $$ > pid; sleep 600"]}
+        two.api.post(f"/relay/{two.id}/mac-01/control", json=order).raise_for_status()
+        two.until(lambda event: event["type"] == "host.log")
+        with follower(env, two.id, "mac-01", tmp_path / "newer", tmp_path / "newer.log"):
+            assert older.wait(stretched(60)) == 1
+            assert "took the name 'mac-01'" in older_log.read_text()
+            assert two.until_type("host.exited")["data"]["code"] == -1
+            pid = int((folder / "pid").read_text())
+            wait_until(lambda: not Path(f"/proc/{pid}").exists(), "what it ran is ended")
+            for _ in range(3):
+                ran = ostler("agent", "run-everywhere", two.id, "--host", "mac-01", "--", "pwd")
+                assert f"[mac-01] {tmp_path / 'newer'}" in ran.stdout, ran.stdout + ran.stderr
+    names = [each["name"] for each in two.api.get("/followers").json()["items"]]
+    assert "mac-01" not in names
 
 
 def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> None:

@@ -22,6 +22,11 @@ async def _called(client: ClientSession, name: str, **given: Any) -> tuple[bool,
     return bool(answer.is_error), texts[0] if answer.is_error else [json.loads(text) for text in texts]
 
 
+def test_tools_for_an_unknown_session_say_so_before_they_begin(ostler: Ostler) -> None:
+    found = ostler("agent", "tools", "nobody")
+    assert (found.returncode, "'nobody'" in found.stderr) == (4, True), found.stderr
+
+
 async def test_an_agent_fences_and_runs_on_the_followers_of_its_session(
     server: RunningServer, env: dict[str, str], ostler: Ostler, tmp_path: Path
 ) -> None:

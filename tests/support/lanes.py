@@ -72,6 +72,7 @@ PLACES: dict[str, str] = {
     "tests/server/api/test_strictness.py": "server",
     "tests/server/dialects/test_dialect_fuzz.py": "server",
     "tests/server/dialects/test_own_turns.py": "server",
+    "tests/server/fleets/test_bounds.py": "server",
     "tests/server/runners/test_link_loss.py": "cluster",
     "tests/server/sessions/test_clearing.py": "server",
     "tests/server/sessions/test_import_stores.py": "server",

@@ -10,7 +10,7 @@ import hmac
 import secrets
 from collections.abc import Callable
 from contextlib import suppress
-from typing import Any, Protocol
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
@@ -24,6 +24,9 @@ log = Log(__name__)
 VALID_SECONDS = 3600
 _OPEN_SECONDS = 15.0
 GREETING_SECONDS = 15.0
+_OVER, BAD, NOBODY, TAKEN = 1000, 4400, 4404, 4409
+"""What a socket of a peer is closed with: its first words are wrong, nobody waits for it, or others have its place."""
+_LONGEST_REASON = 120
 _PIECE = 256 * 1024
 _VERSION, _BY_PASSWORD, _NO_WAY, _CONNECT, _NAME = 5, 2, 0xFF, 1, 3
 _DONE, _FULL, _NOT_ALLOWED, _UNREACHABLE, _REFUSED, _NO_COMMAND, _NO_ADDRESS = 0, 1, 2, 4, 5, 7, 8
@@ -48,9 +51,17 @@ class PeerSocket(Protocol):
         """The next message; None when it is closed."""
 
 
+class Farewell(NamedTuple):
+    """How the socket of a peer is closed."""
+
+    code: int
+    reason: str = ""
+
+
 class _Peer:
     def __init__(self, socket: PeerSocket, register: Register) -> None:
         self.socket = socket
+        self.replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ports = {int(target.rsplit(":", 1)[1]): name for name, target in register.targets.items()}
 
 
@@ -126,30 +137,56 @@ class Rendezvous:
         if others >= MOST_PEERS:
             raise TooManyPeers(session=session, most=MOST_PEERS)
 
-    async def register(
+    async def serve(
+        self, session: str, peer: str, stream: str | None, socket: PeerSocket, is_over: Callable[[], bool]
+    ) -> Farewell | None:
+        """Have a socket that registers a peer, or one that brings a connection; None if it was closed by its peer."""
+        if stream is not None:
+            return Farewell(_OVER if await self._attach(session, peer, stream, socket) else NOBODY)
+        try:
+            async with asyncio.timeout(GREETING_SECONDS):
+                if (words := await socket.receive()) is None:
+                    return None
+            wanted = msgspec.json.decode(words, type=Register)
+            self.refuse_if_full(session, peer)
+        except (msgspec.MsgspecError, TimeoutError) as error:
+            return Farewell(BAD, str(error)[:_LONGEST_REASON] or "It did not say its targets.")
+        except TooManyPeers as error:
+            return Farewell(TAKEN, str(error)[:_LONGEST_REASON])
+        return await self._register(session, peer, socket, wanted, is_over)
+
+    async def _register(
         self, session: str, peer: str, socket: PeerSocket, register: Register, is_over: Callable[[], bool]
-    ) -> None:
+    ) -> Farewell | None:
         """Have a peer until its socket or the session ends; a newer one of the same name replaces it."""
-        mine = self._peers[session, peer] = _Peer(socket, register)
+        former, mine = self._peers.get((session, peer)), _Peer(socket, register)
+        self._peers[session, peer] = mine
+        if former is not None:
+            former.replaced.set_result(None)
         try:
             names = [f"{peer}:{port}" for port in mine.ports]
             await socket.send_text(msgspec.json.encode({"type": "registered", "names": names}).decode())
-            await self._listen(session, peer, socket, is_over)
+            return await self._listen(session, peer, mine, is_over)
         finally:
             if self._peers.get((session, peer)) is mine:
                 del self._peers[session, peer]
 
-    async def _listen(self, session: str, peer: str, socket: PeerSocket, is_over: Callable[[], bool]) -> None:
-        receiving = asyncio.ensure_future(socket.receive())
+    async def _listen(self, session: str, peer: str, mine: _Peer, is_over: Callable[[], bool]) -> Farewell | None:
+        receiving = asyncio.ensure_future(mine.socket.receive())
         try:
             while not is_over():
-                await asyncio.wait({receiving}, timeout=_LOOK_SECONDS)
+                await asyncio.wait(
+                    {receiving, mine.replaced}, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
+                )
+                if mine.replaced.done():
+                    return Farewell(TAKEN, "Another peer of this session took the name; two need two names.")
                 if not receiving.done():
                     continue
                 if (message := receiving.result()) is None:
-                    return
+                    return None
                 self._heard(session, peer, message)
-                receiving = asyncio.ensure_future(socket.receive())
+                receiving = asyncio.ensure_future(mine.socket.receive())
+            return Farewell(NOBODY, "The session is over.")
         finally:
             receiving.cancel()
 
@@ -165,7 +202,7 @@ class Rendezvous:
             ) and not stream.socket.done():
                 stream.socket.set_result(None)
 
-    async def attach(self, session: str, peer: str, stream_id: str, socket: PeerSocket) -> bool:
+    async def _attach(self, session: str, peer: str, stream_id: str, socket: PeerSocket) -> bool:
         """Give a connection its socket, and return when it is over; False if nobody waits for it."""
         stream = self._streams.get(stream_id)
         if stream is None or (stream.session, stream.peer) != (session, peer) or stream.socket.done():
@@ -221,25 +258,36 @@ class Rendezvous:
             return
         stream_id, stream = new_id("str"), _Stream(session, host)
         self._streams[stream_id] = stream
+        first = asyncio.create_task(reader.read(_PIECE))  # an end of it says that the client waits no longer
         try:
             words = {"type": "open", "stream": stream_id, "target": peer.ports[port]}
             await peer.socket.send_text(msgspec.json.encode(words).decode())
             async with asyncio.timeout(_OPEN_SECONDS):
+                await asyncio.wait({stream.socket, first}, return_when=asyncio.FIRST_COMPLETED)
+                if first.done() and not first.result():
+                    return
                 socket = await stream.socket
             await _say(writer, _REFUSED if socket is None else _DONE)
             if socket is not None:
-                await self._pump(reader, writer, socket)
+                await self._pump(first, reader, writer, socket)
         except TimeoutError:
             await _say(writer, _UNREACHABLE)
         finally:
+            first.cancel()
             del self._streams[stream_id]
             stream.over.set_result(None)
 
-    async def _pump(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, socket: PeerSocket) -> None:
+    async def _pump(
+        self,
+        first: "asyncio.Task[bytes]",
+        reader: asyncio.StreamReader,
+        writer: asyncio.StreamWriter,
+        socket: PeerSocket,
+    ) -> None:
         """Pass bytes both ways until both ends have said all, nothing is said for long, or too much was."""
         traffic = _Traffic(self._idle_seconds, self._most_bytes)
         ways = [
-            asyncio.create_task(_out(reader, socket, traffic)),
+            asyncio.create_task(_out(first, reader, socket, traffic)),
             asyncio.create_task(_in(writer, socket, traffic)),
         ]
         both: asyncio.Future[Any] = asyncio.gather(*ways)
@@ -282,10 +330,14 @@ END = "end"
 """The text message that says that one side has said all."""
 
 
-async def _out(reader: asyncio.StreamReader, socket: PeerSocket, traffic: _Traffic) -> None:
-    while data := await reader.read(_PIECE):
+async def _out(
+    first: "asyncio.Task[bytes]", reader: asyncio.StreamReader, socket: PeerSocket, traffic: _Traffic
+) -> None:
+    data = await first
+    while data:
         traffic.passed(len(data))
         await socket.send_bytes(data)
+        data = await reader.read(_PIECE)
     await socket.send_text(END)
 
 

@@ -16,6 +16,7 @@ from websockets.exceptions import InvalidStatus
 
 from tests.support.http_helpers import assert_problem
 from tests.support.serving import RunningServer, running_server
+from tests.support.socks import code_of, echoing, through
 from tests.support.talk import Talk, stream
 
 
@@ -136,22 +137,6 @@ def test_orders_and_input_reach_the_follower_and_its_output_is_in_the_log_once(f
 
 
 @asynccontextmanager
-async def _echoing() -> AsyncIterator[int]:
-    """A service that says everything again."""
-
-    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        while data := await reader.read(65536):
-            writer.write(data)
-            await writer.drain()
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-    async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
-        yield server.sockets[0].getsockname()[1]
-
-
-@asynccontextmanager
 async def _peer(server: RunningServer, session: str, peer: str, port: int) -> AsyncIterator[None]:
     """A follower that lets one service be reached."""
     address = f"ws{server.url[4:]}/api/v1/connect/socks/register?sessionId={session}&peerId={peer}&role=follower"
@@ -200,59 +185,27 @@ async def _peer(server: RunningServer, session: str, peer: str, port: int) -> As
             await asyncio.gather(serving, return_exceptions=True)
 
 
-@asynccontextmanager
-async def _through(access: dict[str, Any], host: str, port: int) -> AsyncIterator[tuple[int, Any, Any]]:
-    """The answer of the proxy to a wish to connect."""
-    reader, writer = await asyncio.open_connection(access["host"], access["port"])
-    try:
-        yield await _answer(access, host, port, reader, writer), reader, writer
-    finally:
-        writer.close()
-        with suppress(OSError):
-            await writer.wait_closed()
-
-
-async def _code(access: dict[str, Any], host: str, port: int) -> int:
-    async with _through(access, host, port) as (code, _, _):
-        return code
-
-
-async def _answer(
-    access: dict[str, Any], host: str, port: int, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
-) -> int:
-    writer.write(b"\x05\x01\x02")
-    assert await reader.readexactly(2) == b"\x05\x02"
-    user, password = access["username"].encode(), access["password"].encode()
-    writer.write(b"\x01" + bytes([len(user)]) + user + bytes([len(password)]) + password)
-    if await reader.readexactly(2) != b"\x01\x00":
-        return -1
-    name = host.encode()
-    writer.write(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2, "big"))
-    answer = await reader.readexactly(10)
-    return answer[1]
-
-
 async def test_the_proxy_reaches_what_peers_of_its_session_registered_and_nothing_else(
     proxied: RunningServer, fleet: httpx.Client
 ) -> None:
     mine, other = Talk(fleet), Talk(fleet)
-    async with _echoing() as port, _peer(proxied, mine.id, "follower-01", port):
+    async with echoing() as port, _peer(proxied, mine.id, "follower-01", port):
         access = fleet.get("/connect/socks", params={"sessionId": mine.id}).json()
         assert (access["username"], access["names"]) == (mine.id, [f"follower-01:{port}"])
-        async with _through(access, "follower-01", port) as (code, reader, writer):
+        async with through(access, "follower-01", port) as (code, reader, writer):
             assert code == 0
             sent = b"tea" * 1_000_000
             writing = asyncio.create_task(_write(writer, sent))
             assert await reader.read(-1) == sent
             await writing
-        assert await _code(access, "follower-01", 22) == 2
-        assert await _code(access, "follower-02", port) == 4
+        assert await code_of(access, "follower-01", 22) == 2
+        assert await code_of(access, "follower-02", port) == 4
         foreign = fleet.get("/connect/socks", params={"sessionId": other.id}).json()
         assert foreign["names"] == []
-        assert await _code(foreign, "follower-01", port) == 4
-        assert await _code({**foreign, "username": mine.id}, "follower-01", port) == -1
-        assert await _code({**access, "password": "x"}, "follower-01", port) == -1
-    assert await _code(access, "follower-01", port) == 4
+        assert await code_of(foreign, "follower-01", port) == 4
+        assert await code_of({**foreign, "username": mine.id}, "follower-01", port) == -1
+        assert await code_of({**access, "password": "x"}, "follower-01", port) == -1
+    assert await code_of(access, "follower-01", port) == 4
 
 
 async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
@@ -263,10 +216,10 @@ async def _write(writer: asyncio.StreamWriter, data: bytes) -> None:
 
 async def test_the_proxy_ends_a_connection_that_carried_too_much(proxied: RunningServer, fleet: httpx.Client) -> None:
     talk = Talk(fleet)
-    async with _echoing() as port, _peer(proxied, talk.id, "follower-01", port):
+    async with echoing() as port, _peer(proxied, talk.id, "follower-01", port):
         access = fleet.get("/connect/socks", params={"sessionId": talk.id}).json()
         count = 0
-        async with _through(access, "follower-01", port) as (_, reader, writer):
+        async with through(access, "follower-01", port) as (_, reader, writer):
             writing = asyncio.create_task(_write(writer, b"x" * 60_000_000))
             with suppress(OSError):
                 while piece := await reader.read(2**20):

@@ -14,7 +14,7 @@ import click
 
 from ostler.cli.api import ApiCommand, Noun, address_of, connect, json_option, token_of
 from ostler.cli.fleet import copies, socks
-from ostler.cli.fleet.by_hub import TOKEN, by_hub, hub_or_server
+from ostler.cli.fleet.by_hub import TOKEN, by_hub, hub_or_server, proxy_of
 from ostler.cli.output import show
 from ostler.cli.root import Target
 from ostler.client.transport import check_exposure
@@ -89,14 +89,12 @@ def dial(target: Target, address: str, session: str | None, hub: str | None) -> 
     For ssh: -o ProxyCommand="ostler connect dial --session SESSION %h:%p"
     """
     words = os.environ.get(socks.VARIABLE)
-    if session is None and words is None:
-        raise click.UsageError("Name the session: --session SESSION")
-    if session is None and words is not None:
-        access = socks.access_of(words)
+    if session is not None:
+        socks.dial(proxy_of(target, hub, session), address)
+    elif words is not None:
+        socks.dial(socks.access_of(words), address)
     else:
-        with connect(hub_or_server(target, hub)) as client:
-            access = client.followers.proxy(str(session))
-    socks.dial(access, address)
+        raise click.UsageError("Name the session: --session SESSION")
 
 
 @command.command("token", cls=ApiCommand)

@@ -6,8 +6,11 @@ from typing import Any, TypeVar
 
 import click
 
+from ostler.cli.api import connect
 from ostler.cli.root import Target
+from ostler.client.errors import NotTrusted, ServerUnreachable
 from ostler.client.transport import check_exposure
+from ostler.wire.connecting import SocksAccess
 
 TOKEN = "OSTLER_HUB_TOKEN"  # noqa: S105 - the name of the variable
 Command = TypeVar("Command", bound=Callable[..., Any])
@@ -32,3 +35,15 @@ def hub_or_server(target: Target, hub: str | None) -> Target:
         raise click.UsageError(f"{TOKEN} is not set: give it the token that `ostler connect serve` printed.")
     check_exposure(hub, token, insecure=bool(target.insecure))
     return target._replace(endpoint=hub, token=token, project=None)
+
+
+def proxy_of(target: Target, hub: str | None, session: str) -> SocksAccess:
+    """The proxy of a session, the server's or that of a hub."""
+    with connect(hub_or_server(target, hub)) as client:
+        try:
+            return client.followers.proxy(session)
+        except ServerUnreachable as error:
+            if not hub or isinstance(error, NotTrusted):
+                raise
+            hint = f"Start one with `ostler connect serve {session}`."
+            raise click.ClickException(f"No hub answers at {hub}. {hint}") from error

@@ -10,7 +10,7 @@ import click
 
 from ostler.cli.api import ApiCommand, Noun, connect, connect_async, json_option
 from ostler.cli.commands.followers import list_
-from ostler.cli.fleet.by_hub import by_hub, hub_or_server
+from ostler.cli.fleet.by_hub import by_hub, proxy_of
 from ostler.cli.fleet.fence import Fence, Fenced, FenceOptions
 from ostler.cli.fleet.leader import Ended, RunEverywhere, Show, pick
 from ostler.cli.output import clean, json_line, table
@@ -74,10 +74,7 @@ def sync_fence(
     A follower that registered an address for ssh is reached by rsync through the proxy, any other by the relay. The
     exit code is 0 if all are equal, 1 if one is not.
     """
-    access = None
-    if hub:
-        with connect(hub_or_server(target, hub)) as client:
-            access = client.followers.proxy(session)
+    access = proxy_of(target, hub, session) if hub else None
     found = asyncio.run(_fence(target, session, hosts, tags, FenceOptions(seconds=timeout, hub=access, **given)))
     if as_json:
         click.echo(json_line(found))
@@ -104,6 +101,8 @@ def fleet_tools(target: Target, session: str, folder: Path) -> None:
 
     Its tools are list_followers, sync_fence and run_everywhere. `ostler connect token` makes a token for it.
     """
+    with connect(target) as client:
+        client.sessions.open(session)  # one that is unknown is told now, and not at the first tool
     import_module("ostler.cli.fleet.tools").serve(target, session, folder)
 
 

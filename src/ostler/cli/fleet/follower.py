@@ -24,6 +24,7 @@ from ostler.cli.api import address_of, token_of
 from ostler.cli.fleet.jail import Jail
 from ostler.cli.root import Target
 from ostler.client.http import options
+from ostler.wire.fleets import IngestReceipt
 
 _PIECE = 128 * 1024
 _SILENCE = 90.0
@@ -47,7 +48,6 @@ class Report(msgspec.Struct, frozen=True):
 
     what: str
     body: bytes
-    seq: int
     run: str = ""
 
 
@@ -80,7 +80,9 @@ class Follower:
             **options(self._address, token_of(server), 60.0, server.ca_file, project=server.project)
         )
         self._is_away = False
+        self._is_replaced = False
         self._seq: int | None = None
+        """The number of the newest report; none before the server has said how far an earlier follower came."""
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
         self._orders: asyncio.Queue[dict[str, Any]] = asyncio.Queue()
         self._runs: dict[str, asyncio.subprocess.Process | None] = {}
@@ -98,7 +100,10 @@ class Follower:
         try:
             await asyncio.wait([*parts, speaking, closed], return_when=asyncio.FIRST_COMPLETED)
             for part in (*parts, speaking):
-                if part.done() and not isinstance(part.exception(), SessionOver | None):
+                if part.done() and isinstance(over := part.exception(), SessionOver):
+                    click.echo(str(over), err=True)
+                    return
+                if part.done():
                     part.result()
         finally:
             for part in (*parts, closed):
@@ -110,14 +115,18 @@ class Follower:
             await self._http.aclose()
 
     async def _leave(self, speaking: "asyncio.Task[None]") -> None:
-        """Say what became of the runs that have not ended, and that this is a follower no longer; for a while."""
+        """Say what became of the runs that have not ended, and that this is a follower no longer; for a while.
+
+        One that was replaced leaves its name to the newer one.
+        """
         if self._seq is None or speaking.done():
             return
         with suppress(TimeoutError):
             async with asyncio.timeout(_LEAVE_SECONDS):
                 for run in sorted(self._due):
                     await self._say("status", msgspec.json.encode({"state": "exited", "code": -1, "run": run}))
-                await self._say("status", msgspec.json.encode({"state": "left"}))
+                if not self._is_replaced:
+                    await self._say("status", msgspec.json.encode({"state": "left"}))
                 joined: asyncio.Task[Any] = asyncio.create_task(self._reports.join())
                 try:
                     await asyncio.wait({joined, speaking}, return_when=asyncio.FIRST_COMPLETED)
@@ -151,6 +160,11 @@ class Follower:
                         _kill(process, getattr(signal, f"SIG{order['signal']}"))
                 case "close":
                     self._closed.set()
+                case "replaced":
+                    self._is_replaced = True
+                    raise click.ClickException(
+                        f"Another follower of this session took the name '{self._name}'; two need two names (--name)."
+                    )
                 case _:
                     pass  # a run that is known, or an order of a newer server
 
@@ -231,10 +245,10 @@ class Follower:
 
     async def _refused(self, answer: httpx.Response) -> None:
         """Raise for an answer that will be the same next time."""
-        if answer.status_code in _OVER and self._seq is not None:
-            raise SessionOver
         if 400 <= answer.status_code < 500 and answer.status_code != 429:
             await answer.aread()
+            if answer.status_code in _OVER and self._seq is not None:
+                raise SessionOver(_why(answer))
             raise click.ClickException(_why(answer))
 
     # What it does
@@ -279,29 +293,42 @@ class Follower:
 
     async def _say(self, what: str, body: bytes, run: str = "") -> None:
         """Put something in the line; while it is long, what runs has to wait."""
-        self._seq = (self._seq or 0) + 1
-        await self._reports.put(Report(what, body, self._seq, run))
+        await self._reports.put(Report(what, body, run))
 
     async def _speak(self) -> None:
         """One report after the other, each again until the server has it."""
         while True:
-            report = await self._reports.get()
-            params = {"run": report.run} if report.run else {}
-            kind = "application/json" if report.what == "status" else "text/plain"
-            sent = {"event-sequence": str(report.seq), "content-type": kind}
-            await self._post(f"{self._relay}/{report.what}", report.body, sent, params)
+            await self._report(await self._reports.get())
             self._reports.task_done()
 
-    async def _post(self, path: str, body: bytes, sent: dict[str, str], params: dict[str, str]) -> None:
-        for pause in delays(_FIRST_PAUSE, _LONGEST_PAUSE):
+    async def _report(self, report: Report) -> None:
+        """Give it the next number; one that the server has though we never sent it is of another follower's report."""
+        params = {"run": report.run} if report.run else {}
+        kind = "application/json" if report.what == "status" else "text/plain"
+        while True:
+            self._seq = (self._seq or 0) + 1
+            sent = {"event-sequence": str(self._seq), "content-type": kind}
+            answer, tries = await self._post(f"{self._relay}/{report.what}", report.body, sent, params)
+            receipt = msgspec.json.decode(answer.content, type=IngestReceipt)
+            if tries > 1 or not receipt.duplicates:
+                return
+            self._seq = max(receipt.last_seq.values())
+
+    async def _post(
+        self, path: str, body: bytes, sent: dict[str, str], params: dict[str, str]
+    ) -> tuple[httpx.Response, int]:
+        """The answer, and at which try it came."""
+        pauses, tries = delays(_FIRST_PAUSE, _LONGEST_PAUSE), 0
+        while True:
+            tries += 1
             with suppress(httpx.TransportError):
                 answer = await self._http.post(
                     path, content=body, params=params, headers={"content-type": "application/json", **sent}
                 )
                 await self._refused(answer)
                 if answer.is_success:
-                    return
-            await asyncio.sleep(pause)
+                    return answer, tries
+            await asyncio.sleep(next(pauses))
 
 
 def _environment() -> dict[str, str]:

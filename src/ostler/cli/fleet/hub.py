@@ -19,12 +19,11 @@ from ostler.base.clock import SystemClock
 from ostler.base.errors import OstlerError
 from ostler.base.rendezvous import GREETING_SECONDS, Rendezvous
 from ostler.cli.fleet.by_hub import TOKEN
-from ostler.wire.connecting import Register, SocksAccess
+from ostler.wire.connecting import SocksAccess
 
 _SOCKS = "/api/v1/connect/socks"
 _REGISTER = f"{_SOCKS}/register"
 _PEER = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,127}")
-_BAD, _NOBODY = 4400, 4404
 
 
 class HubOptions(msgspec.Struct, frozen=True, kw_only=True):
@@ -100,17 +99,10 @@ class Hub:
         query = parse_qs(urlsplit(connection.request.path if connection.request is not None else "").query)
         peer, mine = query["peerId"][-1], _Socket(connection)
         with suppress(ConnectionClosed):
-            if (stream := query.get("stream")) is not None:
-                is_wanted = await self._rendezvous.attach(self.session, peer, stream[-1], mine)
-                await connection.close(1000 if is_wanted else _NOBODY)
-                return
-            try:
-                async with asyncio.timeout(GREETING_SECONDS):
-                    wanted = msgspec.json.decode(await mine.receive() or b"", type=Register)
-            except (msgspec.MsgspecError, TimeoutError) as error:
-                await connection.close(_BAD, str(error)[:100] or "It did not say its targets.")
-                return
-            await self._rendezvous.register(self.session, peer, mine, wanted, lambda: False)
+            stream = query.get("stream", [None])[-1]
+            over = await self._rendezvous.serve(self.session, peer, stream, mine, lambda: False)
+            if over is not None:
+                await connection.close(*over)
 
 
 class _Socket:

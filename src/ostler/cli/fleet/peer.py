@@ -9,7 +9,9 @@ from urllib.parse import urlencode
 import click
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import InvalidStatus, WebSocketException
+from websockets.http11 import Response
 
+from ostler.base.rendezvous import BAD, TAKEN
 from ostler.base.retry import delays
 from ostler.base.tls.contexts import File, trusting
 from ostler.cli.api import address_of, token_of
@@ -19,6 +21,7 @@ from ostler.client.calls import headers
 _PIECE = 256 * 1024
 _OVER = frozenset({404, 409, 410})
 """Answers after which a session has no peers any more."""
+_TOO_MANY = 429
 _OPTIONS: dict[str, Any] = {"compression": None, "max_size": 2**20, "ping_interval": 20}
 
 
@@ -31,27 +34,42 @@ class Dial(NamedTuple):
 
 
 async def register(server: Target, session: str, peer: str, targets: dict[str, str], role: str = "follower") -> None:
-    """Let others of the session reach these addresses, as long as this runs and the session is not over."""
+    """Let others of the session reach these addresses, as long as this runs and the session is not over.
+
+    Raises if it is refused, or another peer takes the name.
+    """
     address, authority = address_of(server), File.named("ca_file", server.ca_file)
     place = f"ws{address.removeprefix('http').rstrip('/')}/api/v1/connect/socks/register"
     url = f"{place}?{urlencode({'sessionId': session, 'peerId': peer, 'role': role})}"
     sent = headers(token_of(server), server.project)
     options = {**_OPTIONS, "ssl": trusting(authority)} if address.startswith("https") else _OPTIONS
     pauses = delays(0.2, 5.0)
+    was_there = False
     while True:
         try:
             async with connect(url, additional_headers=sent, **options) as control:
                 await control.send(json.dumps({"targets": targets}))
-                pauses = delays(0.2, 5.0)
+                pauses, was_there = delays(0.2, 5.0), True
                 await _serve(control, Dial(url, sent, options), targets)
+                if control.close_code in {BAD, TAKEN}:
+                    raise click.ClickException(f"{peer}: {control.close_reason}")
         except InvalidStatus as error:
-            if error.response.status_code in _OVER:
+            status, why = error.response.status_code, _why(error.response)
+            if was_there and status in _OVER:
+                click.echo(why, err=True)
                 return
-            if 400 <= error.response.status_code < 500:
-                raise click.ClickException(f"The server refused with {error.response.status_code}.") from error
+            if 400 <= status < 500 and status != _TOO_MANY:
+                raise click.ClickException(why) from error
         except (OSError, WebSocketException):
             pass  # the server is away
         await asyncio.sleep(next(pauses))
+
+
+def _why(answer: Response) -> str:
+    try:
+        return str(json.loads(answer.body or b"")["detail"])
+    except (ValueError, KeyError, TypeError):
+        return f"The registration was refused with {answer.status_code}."
 
 
 async def _serve(control: ClientConnection, dial: Dial, targets: dict[str, str]) -> None:
@@ -69,8 +87,7 @@ async def _bring(control: ClientConnection, dial: Dial, stream: str, target: str
     try:
         reader, writer = await asyncio.open_connection(host.strip("[]"), int(port), limit=2 * _PIECE)
     except OSError:
-        with suppress(WebSocketException):
-            await control.send(json.dumps({"type": "failed", "stream": stream}))
+        await _failed(control, stream)
         return
     try:
         url = f"{dial.url}&{urlencode({'stream': stream})}"
@@ -82,10 +99,17 @@ async def _bring(control: ClientConnection, dial: Dial, stream: str, target: str
                 for way in ways:
                     way.cancel()
                 await asyncio.gather(*ways, return_exceptions=True)
+    except InvalidStatus:
+        await _failed(control, stream)
     except (OSError, WebSocketException):
         pass  # one side is gone, and the other hears it
     finally:
         writer.close()
+
+
+async def _failed(control: ClientConnection, stream: str) -> None:
+    with suppress(WebSocketException):
+        await control.send(json.dumps({"type": "failed", "stream": stream}))
 
 
 async def _out(reader: asyncio.StreamReader, data: ClientConnection) -> None:

@@ -74,10 +74,13 @@ class Mailbox:
 class MailStream:
     """What a follower reads: a first word, then its messages. Implements streams.outflow.Chunks."""
 
-    def __init__(self, mailbox: Mailbox, first: bytes, heartbeat: float, is_over: Callable[[], bool]) -> None:
-        """`is_over` tells that there will be no more."""
+    def __init__(
+        self, mailbox: Mailbox, first: bytes, heartbeat: float, is_over: Callable[[], bool], *, replaced: bytes = b""
+    ) -> None:
+        """`is_over` tells that there will be no more; `replaced` is the last word when a newer stream takes over."""
         self._mailbox = mailbox
         self._first = first
+        self._replaced = replaced
         self._heartbeat = heartbeat
         self._is_over = is_over
         self._given: _Message | None = None
@@ -95,7 +98,10 @@ class MailStream:
             self._given = await self._mailbox.next(self, self._heartbeat)
         except TimeoutError:
             return None if self._is_over() else b": still here\n\n"
-        return self._given.frame if self._given is not None else None
+        if self._given is not None:
+            return self._given.frame
+        last, self._replaced = self._replaced, b""
+        return last or None
 
 
 class _Handshake:

@@ -1,6 +1,5 @@
 """The ways between leaders and followers: keys, handshakes, the relay and the SOCKS proxy."""
 
-import asyncio
 from typing import Annotated, Any, Literal
 
 import msgspec
@@ -8,7 +7,6 @@ from litestar import Request, Response, WebSocket, get, post, websocket
 from litestar.params import Parameter, QueryParameter
 
 from ostler.base.errors import Forbidden, InvalidRequest
-from ostler.base.rendezvous import GREETING_SECONDS
 from ostler.server.api.accept import SSE
 from ostler.server.api.described import answer
 from ostler.server.api.routes.fleets import first_seq
@@ -29,7 +27,6 @@ from ostler.wire.connecting import (
     HandshakeStatus,
     OrderTaken,
     OverlayKeys,
-    Register,
     RunStatus,
     SessionToken,
     SocksAccess,
@@ -37,9 +34,6 @@ from ostler.wire.connecting import (
 from ostler.wire.fleets import LONGEST_MESSAGE, IngestReceipt
 
 _TAGS = ["fleets"]
-_BAD = 4400
-"""What a socket is closed with whose first words are wrong."""
-_NOBODY = 4404
 _ANY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what is told is replaced
 Host = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="The follower's name.")]
 Run = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Which run.")]
@@ -132,20 +126,9 @@ async def register(
     live.core.refuse_if_over("peers")
     services.rendezvous.refuse_if_full(live.core.id, peer)
     await socket.accept()
-    mine = _Socket(socket)
-    if stream is not None:
-        is_wanted = await services.rendezvous.attach(live.core.id, peer, stream, mine)
-        await socket.close(1000 if is_wanted else _NOBODY)
-        return
-    try:
-        async with asyncio.timeout(GREETING_SECONDS):
-            wanted = msgspec.json.decode(await mine.receive() or b"", type=Register)
-    except (msgspec.MsgspecError, TimeoutError) as error:
-        await socket.close(_BAD, str(error)[:100] or "It did not say its targets.")
-        return
-    await services.rendezvous.register(live.core.id, peer, mine, wanted, lambda: live.core.state.ended)
-    if live.core.state.ended:
-        await socket.close(_NOBODY, "The session is over.")
+    over = await services.rendezvous.serve(live.core.id, peer, stream, _Socket(socket), lambda: live.core.state.ended)
+    if over is not None:
+        await socket.close(*over)
 
 
 class _Socket:
@@ -180,17 +163,20 @@ class _Socket:
     answers={"200": answer("Orders for the follower.", {SSE: "ControlOrder"})},
 )
 async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
-    """The orders for a follower as they come: `run`, `signal`, `close`, `handshake`; first `hello` with `lastSeq`."""
+    """Orders for a follower: `hello` with `lastSeq`, `run`, `signal`, `handshake`, `close`; last `replaced`."""
     live = await services.sessions.registry.live(project, session)
     live.core.refuse_if_over("followers")
     taken = (live.core.shown.fleet or FleetState()).taken.get(host, Taken())
     hello = frame(msgspec.json.encode({"type": "hello", "lastSeq": taken.last}))
-    return _mail(services, live.core, services.relay.control(live.core.id, host), hello)
+    return _mail(services, live.core, services.relay.control(live.core.id, host), hello, frame(b'{"type":"replaced"}'))
 
 
-def _mail(services: Services, session: SessionCore, mailbox: Mailbox, first: bytes) -> EventStream:
+def _mail(
+    services: Services, session: SessionCore, mailbox: Mailbox, first: bytes, replaced: bytes = b""
+) -> EventStream:
     heartbeat = services.settings.heartbeat_seconds
-    return EventStream(MailStream(mailbox, first, heartbeat, lambda: session.state.ended), None, services)
+    stream = MailStream(mailbox, first, heartbeat, lambda: session.state.ended, replaced=replaced)
+    return EventStream(stream, None, services)
 
 
 @get(
