@@ -2,8 +2,8 @@
 
 `python -m tools.walks` prints, for each walk, its calls, functions, files and moves between files; `--files` names the
 files as well. A walk goes from the request to the event that the client waits for. The first time also loads what is
-loaded once; of the two after it, the one that passed fewer files counts, because what the walk before left to do may
-happen to run in it.
+loaded once; of the others the one that passed fewest files counts, because what the walk before left to do may happen
+to run in it, and a reader who is slow for a moment has more done for it.
 
 `files` counts what carries the request. `all` counts two things more that a reader who follows it does not open: the
 words that any module is written in (`VOCABULARY`), and loops that the request only wakes (`BESIDE`).
@@ -194,7 +194,7 @@ def _stream(api: httpx.Client, session: str, wanted: str, offset: int) -> dict[s
 
 
 def measured_walks(server: Measured) -> dict[str, Walk]:
-    """The three walks, each the shorter one of two."""
+    """The three walks, each the shortest one of four."""
     api = server.api
     session = api.post("/sessions", json={"agent": "mock"}).raise_for_status().json()["id"]
     last, permission = 0, ""
@@ -230,7 +230,7 @@ def measured_walks(server: Measured) -> dict[str, Walk]:
     walks: dict[str, Walk] = {}
     for name, begin in (("prompt", prompt), ("reply", reply), ("task", task)):
         gone = []
-        for _ in range(3):  # in a row: what the one before left to do is of the same kind
+        for _ in range(5):  # in a row: what the one before left to do is of the same kind
             if begin is reply:
                 ask()
             gone.append(server.walk(begin))

@@ -25,7 +25,7 @@ DOORS = {
     "triggers.deliver": "what senders outside say, with signatures of their own",
 }
 """Operations without command and method of the Python SDK, and why; the TypeScript SDK has them too."""
-LOCAL = {"agents.conform", "agents.record", "audit.verify"}
+LOCAL = {"agents.conform", "agents.one-shot", "agents.record", "audit.verify"}
 """Commands that work on this machine and ask no server."""
 CONVENIENCES = {
     "followers.input",
