@@ -276,3 +276,20 @@ async def test_what_is_no_tenants_is_handed_to_no_runner_of_one(fleet: Fleet, tm
     }
     assert holders <= {"server", "ours"}
     assert (len(holders), fleet.runners.any("acme")) == (1, theirs.about.id)
+
+
+async def test_a_session_that_is_deleted_while_it_is_placed_holds_up_no_other(
+    fleet: Fleet, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = await order(fleet), await order(fleet)
+    creation = fleet.services.sessions.creation
+    startable = creation.startable
+
+    async def deleted_meanwhile(runner: str, session: str, *more: Any) -> Any:
+        if session == first:
+            assert (await fleet.api.delete(f"/sessions/{first}")).status_code == 204
+        return await startable(runner, session, *more)
+
+    monkeypatch.setattr(creation, "startable", deleted_meanwhile)
+    await fleet.host("small", slots=1)
+    assert (await finished(fleet, second))["runner"]["name"] == "small"

@@ -166,7 +166,7 @@ class Fleet:
             self._again = False
             try:
                 await self._place_some()
-            except StoreUnavailable as error:
+            except OstlerError as error:  # whatever it is about, the others wait for us
                 log.error("fleet.not_placed", reason=str(error))
                 await asyncio.sleep(_RETRY_SECONDS)
                 self._again = True
@@ -261,7 +261,7 @@ class Fleet:
             return False
         try:
             await self._sessions.creation.place(live, about, spec)
-        except StaleOwner:  # another server took it meanwhile
+        except (StaleOwner, SessionNotFound):  # another server took it meanwhile, or somebody deleted it
             self._sessions.waiting.remove(session.id)
             return False
         except RunnerUnavailable:  # it went to another server meanwhile; the session waits on
