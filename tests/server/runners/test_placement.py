@@ -293,3 +293,22 @@ async def test_a_session_that_is_deleted_while_it_is_placed_holds_up_no_other(
     monkeypatch.setattr(creation, "startable", deleted_meanwhile)
     await fleet.host("small", slots=1)
     assert (await finished(fleet, second))["runner"]["name"] == "small"
+
+
+async def test_files_of_one_tenant_are_laid_out_on_no_runner_of_another(
+    fleet: Fleet, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = await fleet.host("ours")
+    task = await order(fleet, "mock: write new.txt more text", keepOpen=True)
+    await fleet.until(task, lambda found: found["turnCount"] == 1 and found["activity"] == "idle", "its turn is over")
+    kept = tmp_path / "server" / "snapshots" / task
+    async with asyncio.timeout(stretched(60)):
+        while not list(kept.glob("*/manifest.json")):
+            await asyncio.sleep(0.02)
+    await fleet.host("theirs", labels={"tenant": "acme"})
+    await ours.cut()
+    file = f"/sessions/{task}/files/content?path=new.txt"
+    assert (await fleet.api.get(file)).text == "more text"
+    monkeypatch.setattr(fleet.runners.get(fleet.runners.home), "link", None)
+    answer = await fleet.api.get(file)
+    assert (answer.status_code, answer.json()["code"]) == (503, "runner_unavailable")

@@ -14,6 +14,7 @@ from ostler.base.logs import Log
 from ostler.base.tasks import Background
 from ostler.link.workspaces import Workspaces
 from ostler.server.objects.snapshots import Manifest
+from ostler.server.runners.known import is_for
 from ostler.server.runners.registry import Runners
 from ostler.server.sessions.folders import relative
 from ostler.server.sessions.live import LiveSession
@@ -110,7 +111,7 @@ class StoredFiles:
         if known is not None and known.manifest == found and self._runners.is_linked(known.runner):
             return known
         await self._remove(session.id)
-        for runner in self._candidates():
+        for runner in self._candidates(session.record.tenant):
             try:
                 workspace = await self._made(session, order, found, self._runners.workspaces(runner))
             except OstlerError as error:
@@ -121,9 +122,10 @@ class StoredFiles:
                 return made
         return None
 
-    def _candidates(self) -> Iterator[str]:
-        """The runners that can be asked, the one of this process first."""
-        linked = [known.about.id for known in self._runners.known if known.link is not None]
+    def _candidates(self, tenant: str) -> Iterator[str]:
+        """The runners that can be asked and may see what is of a tenant, the one of this process first."""
+        shared = [known for known in self._runners.known if is_for(known.about, tenant)]
+        linked = [known.about.id for known in shared if known.link is not None]
         yield from sorted(linked, key=lambda runner: runner != self._runners.home)
 
     async def _made(self, session: SessionCore, order: WorkspaceOrder, found: Manifest, workspaces: Workspaces) -> str:
