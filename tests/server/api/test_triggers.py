@@ -142,6 +142,17 @@ def test_events_with_one_key_go_to_one_session_in_the_order_they_came(api: httpx
     wait_until(lambda: answers() == ["Heard word0", "Heard word2", "Heard word3"], "the session heard all of them")
 
 
+def test_long_keys_that_begin_alike_have_a_session_each(api: httpx.Client) -> None:
+    push(api)
+    mapping = {"prompt": "mock: say Heard", "key": "{{ event.thread }}"}
+    made = create(api, "long", sessionPolicy="mapped", mapping=mapping)
+    for number, end in enumerate(["a", "b", "a"]):
+        assert send(api, made, {"thread": "t" * 127 + end}, f"long{number}").status_code == 202
+    wait_until(lambda: [each["state"] for each in deliveries(api, "long")] == ["started"] * 3, "all were told")
+    first, second, third = (each["session"] for each in deliveries(api, "long"))
+    assert first == third != second
+
+
 def test_a_fixed_session_is_told_and_bots_are_not_heard(api: httpx.Client) -> None:
     session = api.post("/sessions", json={"agent": "mock"}).json()["id"]
     made = create(

@@ -5,6 +5,7 @@ one chain are told in the order they came: the job of each looks after those bef
 """
 
 import asyncio
+import hashlib
 from collections.abc import Mapping
 from weakref import WeakValueDictionary
 
@@ -40,6 +41,8 @@ _FEWEST_TRIES = 8
 _LATER = 429
 """The project has as much as it may have; a delivery waits until there is room."""
 _JOB_SECONDS = 120.0
+_LONGEST_KEY = 128
+"""Of a session."""
 _body = msgspec.json.Decoder(NewTrigger).decode
 _event = msgspec.json.Decoder(Event).decode
 _job = msgspec.json.Decoder(DeliveryJob).decode
@@ -105,8 +108,9 @@ class Deliveries:
         """A prompt for the session of the key, which is made for its first."""
         templates = self._sessions.store.templates
         template = await filled(templates, trigger.project, body.template or "", words.inputs, "")
-        key = f"{trigger.id}:{row.chain}"[:128]
-        wanted = CreateSession(key=key, title=f"{trigger.name} {row.chain}"[:200], labels=_labels(trigger, row))
+        wanted = CreateSession(
+            key=_key(trigger, row.chain or ""), title=f"{trigger.name} {row.chain}"[:200], labels=_labels(trigger, row)
+        )
         session = with_template(wanted, template, ())
         live, _ = await self._sessions.creation.create(trigger.project, session)
         message = SendMessage(message=words.whole_prompt(words.prompt or template.prompt, trigger.name))
@@ -125,6 +129,12 @@ class Deliveries:
             trigger.project, replace(session_of(order, agent), key=row.id), spec_of(order)
         )
         return live.core.record.id
+
+
+def _key(trigger: TriggerRow, chain: str) -> str:
+    """What the session of a chain is called; those of long keys that begin alike are told apart too."""
+    whole = f"{trigger.id}:{chain}"
+    return whole if len(whole) <= _LONGEST_KEY else f"{trigger.id}:{hashlib.sha256(chain.encode()).hexdigest()}"
 
 
 def _labels(trigger: TriggerRow, row: DeliveryRow) -> dict[str, str]:
