@@ -50,6 +50,7 @@ def check_thread(told: dict[str, Any]) -> None:
     assert ["client", "user_message_chunk"] in told["acp"]
     assert ["agent", "agent_thought_chunk"] in told["acp"]
     assert told["acpSequences"] == sorted(told["acpSequences"])
+    assert told["chosen"] == ["turn.ended"] * 3, "what was asked for comes, and ends with the session"
     assert told["raw"] > 0
     assert "mock" in told["agents"]
 

@@ -107,7 +107,7 @@ export function useSession(client: Client, id: string): UsedSession {
     client.sessions.open(id).then((found) => {
       if (over) return;
       setSession(found);
-      unsubscribe = found.onEvent(inBatches(take), { onError: fail });
+      unsubscribe = found.onEvent(inBatches((events) => over || take(events)), { onError: fail });
     }, fail);
     return () => {
       over = true;
@@ -124,7 +124,7 @@ export function useSession(client: Client, id: string): UsedSession {
 }
 
 /** Events that come together are taken together: a long log is drawn once. */
-function inBatches(take: (events: Event[]) => void): (event: Event) => void {
+function inBatches(take: (events: Event[]) => unknown): (event: Event) => void {
   let waiting: Event[] = [];
   return (event) => {
     waiting.push(event);

@@ -1,4 +1,4 @@
-import { BadAnswerError, UnansweredToolError } from "./errors.js";
+import { BadAnswerError, OstlerError, UnansweredToolError } from "./errors.js";
 import type { FollowOptions, Transport } from "./transport.js";
 import { Turn } from "./turn.js";
 import type {
@@ -87,12 +87,13 @@ export class Session {
 
   /** Send a prompt and wait until its turn is over. */
   async run(input: string | readonly InputPart[], options: RunOptions = {}): Promise<Turn> {
+    options.signal?.throwIfAborted();
     const turn = new Turn(await this.prompt(input, options));
     for await (const event of this.events({ offset: this.#seen, ...signalOf(options) })) {
       if (event.type === "turn.ended") this.#seen = event.sequence;
       for (const own of turn.take(event)) {
         options.onEvent?.(own);
-        await this.#decide(own, options);
+        await this.#decide(own, options).catch(unlessResolved);
       }
       if (turn.outcome) break;
     }
@@ -129,10 +130,11 @@ export class Session {
     const { offset = 0, signal, includeRaw, types } = options;
     let ended = false;
     let last = offset;
+    const asked = types && [...new Set([...types, "session.ended"])]; // which says that no more will come
     const path = `/api/v1/sessions/${encodeURIComponent(this.id)}/events/sse`;
     for await (const { data } of this.#transport.follow(
       path,
-      queryOf({ includeRaw, types }),
+      queryOf({ includeRaw, types: asked }),
       { offset, signal },
       () => ended,
     )) {
@@ -142,7 +144,7 @@ export class Session {
       }
       last = event.sequence;
       ended = event.type === "session.ended";
-      yield event;
+      if (!types || types.includes(event.type)) yield event;
     }
   }
 
@@ -249,6 +251,11 @@ export class Session {
   sendComments(body: Params<"comments.send">["body"] = {}): Promise<Result<"comments.send">> {
     return this.#transport.call("comments.send", { session: this.id, body });
   }
+}
+
+/** What somebody else has decided meanwhile, or before we looked, needs no answer any more. */
+function unlessResolved(error: unknown): void {
+  if (!(error instanceof OstlerError && error.code === "ask_resolved")) throw error;
 }
 
 function queryOf<T extends { types?: readonly string[] | undefined }>({ types, ...rest }: T) {

@@ -40,8 +40,9 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
   const heard = [];
   const unsubscribe = session.onEvent((event) => heard.push(event.type), { onError: (error) => heard.push(String(error)) });
   const asked = [];
+  const other = await client.sessions.open(session.id);
   const turn = await session.run([{ type: "text", text: WORK }], {
-    onPermission: async (ask) => (asked.push(ask.action), "once"),
+    onPermission: async (ask) => (asked.push(ask.action), await other.reply(ask.permission_id, "once"), "reject"), // too late
     onQuestion: (ask) => (asked.push(ask.prompt), [["tea"]]),
   });
   const again = await session.run("mock: say Twice");
@@ -50,6 +51,7 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
   const content = new TextDecoder().decode(await session.readFile("a.md"));
   const third = await session.run("mock: say Thrice");
   await session.cancel();
+  const chosen = await all(session.events({ types: ["turn.ended"] }));
 
   const missing = await client.sessions.open("nobody").catch((error) => error);
   const cut = await createClient({ baseUrl, fetch: breaking(1931) }).sessions.open(session.id);
@@ -76,6 +78,7 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
     last: (await session.refresh()).lastSequence,
     acp: acp.map(({ sender, payload }) => [sender, payload.params?.update?.sessionUpdate]),
     acpSequences: acp.map(({ sequence }) => sequence),
+    chosen: chosen.map((event) => event.type),
     raw: page.filter((event) => event.raw !== undefined).length,
     agents: (await client.agents.list()).items.map((agent) => agent.id),
   };
