@@ -6,7 +6,7 @@ import { after, before, test } from "node:test";
 import { apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
-let folder, server, browser, api, done;
+let folder, server, browser, api, done, asking, broken;
 before(async () => {
   folder = temporaryFolder();
   const plain = join(folder, "plain");
@@ -16,7 +16,8 @@ before(async () => {
   browser = await openBrowser();
   api = apiOf(server);
   done = await startSession(api, "mock: write list.txt two\nmock: say Done, see `list.txt`.", { repo: { mode: "folder", path: plain }, permissionMode: "bypass" });
-  await startSession(api, "mock: permission dig a hole", { title: "Asking" });
+  asking = await startSession(api, "mock: permission dig a hole", { title: "Asking" });
+  broken = await startSession(api, "mock: say Begun.\nmock: error The disk is full", { title: "Broken", repo: { mode: "none" } });
   const idle = async () => (await api("GET", `/sessions/${done}`)).activity === "idle" && (await api("GET", `/sessions/${done}`)).turnCount === 1;
   await until(idle, "the turn is over");
 });
@@ -44,6 +45,16 @@ const PAGES = {
   inbox: ["/inbox", (page) => page.getByRole("button", { name: "Allow once" })],
   agents: ["/agents", (page) => page.getByText("What each can do")],
   imports: ["/imports", (page) => page.getByRole("heading").first()],
+  new: ["/new", (page) => page.locator('[data-chip="agent"]', { hasText: "Mock" })],
+  runners: ["/runners", (page) => page.locator("[data-runner]").getByRole("link", { name: "Asking" })],
+  session: [() => `/sessions/${done}`, (page) => page.getByRole("button", { name: "Undo" })],
+  ask: [() => `/sessions/${asking}`, (page) => page.getByRole("button", { name: "Allow once" })],
+  error: [() => `/sessions/${broken}`, (page) => page.getByRole("button", { name: "More", exact: true }).first()],
+  templates: ["/templates/_new", (page) => page.getByRole("heading").first()],
+  triggers: ["/triggers", (page) => page.getByRole("heading").first()],
+  schedules: ["/schedules", (page) => page.getByRole("heading").first()],
+  webhooks: ["/webhooks", (page) => page.getByRole("heading").first()],
+  settings: ["/settings", (page) => page.getByRole("heading").first()],
   review: [() => `/sessions/${done}/review`, (page) => page.getByRole("button", { name: "Discard list.txt" })],
 };
 

@@ -51,7 +51,7 @@ export default function InboxPage() {
             >
               <p className="mb-1 flex items-center gap-2 text-xs text-dim">
                 <Link
-                  className="truncate font-medium text-ink underline-offset-2 hover:underline"
+                  className="truncate font-medium text-ink underline-offset-2 hover:underline pointer-coarse:leading-10"
                   href={`/sessions/${ask.sessionId}`}
                 >
                   {session ? titleOf(session) : ask.sessionId}

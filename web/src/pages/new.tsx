@@ -98,7 +98,7 @@ export default function NewPage() {
       >
         <div className="flex items-baseline justify-between gap-3">
           <h1 className="text-sm font-semibold">New session</h1>
-          <Link className="text-2xs text-accent underline-offset-2 hover:underline" href="/imports">
+          <Link className="thumb text-2xs text-accent underline-offset-2 hover:underline" href="/imports">
             Go on with an earlier conversation
           </Link>
         </div>

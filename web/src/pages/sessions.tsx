@@ -324,7 +324,7 @@ function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
       {line.title} <span className="tabular-nums">{line.count}</span>
       {line.here && (
         <Link
-          className="ml-3 rounded text-accent underline-offset-2 hover:underline"
+          className="thumb ml-3 rounded text-accent underline-offset-2 hover:underline"
           href={`/new?here=${encodeURIComponent(line.here)}`}
           aria-label={`New session here: ${line.title}`}
         >

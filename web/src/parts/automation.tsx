@@ -41,7 +41,7 @@ export function Frame({ here, name, error, actions, children }: FrameProps) {
               href={`/${path}`}
               data-needs={path === "webhooks" ? "operator" : undefined}
               aria-current={path === here && !name ? "page" : undefined}
-              className={`border-b-2 px-2 py-1.5 ${path === here ? "border-accent font-medium" : "border-transparent text-dim hover:text-ink"}`}
+              className={`thumb border-b-2 px-2 py-1.5 ${path === here ? "border-accent font-medium" : "border-transparent text-dim hover:text-ink"}`}
             >
               {text}
             </Link>

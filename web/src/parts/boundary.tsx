@@ -18,7 +18,7 @@ export class Boundary extends Component<Props, { error?: Error }> {
     return (
       <div role="alert" className="my-1 rounded-md border border-line bg-bad-soft px-3 py-2 text-bad">
         {this.props.what} cannot be shown: {this.state.error.message}{" "}
-        <button type="button" className="underline" onClick={() => this.setState({ error: undefined })}>
+        <button type="button" className="thumb underline" onClick={() => this.setState({ error: undefined })}>
           Try again
         </button>
       </div>

@@ -84,7 +84,7 @@ export function PullRequestLink() {
       href={request.url}
       target="_blank"
       rel="noreferrer"
-      className={`underline-offset-2 hover:underline ${toneOf(request)}`}
+      className={`thumb underline-offset-2 hover:underline ${toneOf(request)}`}
       title={whyUnseen(request)}
     >
       {wordsOf(request)}

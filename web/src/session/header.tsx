@@ -49,7 +49,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         <Limit />
         <button
           type="button"
-          className="inline-flex max-w-60 items-center gap-1 truncate rounded hover:bg-hover"
+          className="thumb inline-flex max-w-60 items-center gap-1 truncate rounded hover:bg-hover"
           title="Model, mode and permissions"
           disabled={summary.ended || !mayRun}
           onClick={() => wish(live.id, "settings")}
@@ -62,7 +62,7 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
         {session?.instructions && (
           <button
             type="button"
-            className="inline-flex items-center gap-0.5 rounded hover:bg-hover"
+            className="thumb inline-flex items-center gap-0.5 rounded hover:bg-hover"
             aria-expanded={showsInstructions}
             onClick={() => setShowsInstructions(!showsInstructions)}
           >
@@ -122,7 +122,7 @@ function Limit() {
       <button
         data-needs="operator"
         type="button"
-        className="underline hover:text-text"
+        className="thumb underline hover:text-ink"
         onClick={() => void orSay(api.goOn(id))}
       >
         Go on now
@@ -130,7 +130,7 @@ function Limit() {
       <button
         data-needs="operator"
         type="button"
-        className="underline hover:text-text"
+        className="thumb underline hover:text-ink"
         onClick={() => void orSay(api.interrupt(id))}
       >
         Do not wait
@@ -145,7 +145,7 @@ function Place() {
   if (placed?.placement?.state === "queued") return <span className="text-warn">{placed.placement.reason}</span>;
   if (!placed?.runner || placed.runner.name === "local") return null;
   return (
-    <RouteLink href="/runners" className="underline-offset-2 hover:underline">
+    <RouteLink href="/runners" className="thumb underline-offset-2 hover:underline">
       on {placed.runner.name}
     </RouteLink>
   );

@@ -222,7 +222,7 @@ function Clamped({
       {children(
         text.map((part) => (part.type === "text" ? { ...part, text: `${part.text.slice(0, LONG_PROMPT)}…` } : part)),
       )}
-      <button type="button" className="mt-1 text-2xs text-accent underline" onClick={() => setAll(true)}>
+      <button type="button" className="thumb mt-1 text-2xs text-accent underline" onClick={() => setAll(true)}>
         Show all
       </button>
     </>
@@ -356,7 +356,7 @@ function Note({ row }: { row: NoteRow }) {
       {row.title === NOT_LET_IN && row.tone === "error" && <LogIn />}
       {row.tone === "error" && <TryAgain row={row} />}
       {row.details !== undefined && (
-        <button type="button" className="ml-2 underline" aria-expanded={open} onClick={toggle}>
+        <button type="button" className="thumb ml-2 underline" aria-expanded={open} onClick={toggle}>
           {open ? "Less" : "More"}
         </button>
       )}
