@@ -2,6 +2,7 @@
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
 import { answer, apiOf, endServer, openBrowser, openPage, startServer, startSession, temporaryFolder, until } from "./browser.mjs";
+import { deliver, startPushService } from "./push_service.mjs";
 
 const PHONE = { viewport: { width: 390, height: 844 }, hasTouch: true, isMobile: true };
 let folder, server, browser, api;
@@ -104,6 +105,50 @@ test("a hidden page shows a notification when a turn ends", async () => {
   await startSession(api, "mock: say Ready.", { title: "Errand" });
   await until(() => page.evaluate(() => window.told.includes("Errand: Done")), "the browser was told");
   await page.context().close();
+});
+
+test("a notification comes by push, and pressing it opens the session", async () => {
+  const service = await startPushService();
+  const page = await openPage(browser, "about:blank");
+  await page.context().grantPermissions(["notifications"], { origin: server.url });
+  await page.addInitScript((subscription) => {
+    // a browser of a test has no push service: what it would be given comes from ours
+    PushManager.prototype.subscribe = async ({ applicationServerKey }) => ((window.pushKey = applicationServerKey), { toJSON: () => subscription });
+  }, service.subscription);
+  await page.goto(`${server.url}/inbox`);
+  await page.getByRole("button", { name: "Also when it is closed" }).click();
+  await page.getByText("also when this page is closed").waitFor();
+  const webhook = (await api("GET", "/webhooks")).items.find(({ url }) => url === service.subscription.endpoint);
+  assert.equal(await page.evaluate(() => window.pushKey), webhook.pushKey);
+  const [worker] = page.context().serviceWorkers();
+  await worker.evaluate(() => {
+    Object.defineProperty(WindowClient.prototype, "visibilityState", { get: () => "hidden" });
+    WindowClient.prototype.focus = async function () {
+      return this; // only a person's own hand may bring a window to the front
+    };
+  });
+  const id = await startSession(api, "mock: say Ready.", { title: "Far away" });
+  await until(() => service.got.length, "the push service was called");
+  await deliver(page, service.got[0]);
+  const shown = () => worker.evaluate(async () => (await registration.getNotifications()).map(({ title, body }) => `${title}: ${body}`));
+  await until(async () => (await shown()).length, "the notification is shown");
+  assert.deepEqual(await shown(), ["Far away: Done"]);
+  await worker.evaluate(async () => {
+    const [notification] = await registration.getNotifications();
+    const press = new NotificationEvent("notificationclick", { notification });
+    press.waitUntil = () => undefined; // is for the browser's own events
+    dispatchEvent(press);
+  });
+  await page.waitForURL(`**/sessions/${id}`);
+  await answer(page, "Ready.").waitFor();
+  await until(async () => !(await shown()).length, "it is taken away");
+  await page.goto(`${server.url}/inbox`);
+  await page.getByRole("button", { name: "Only when it is open" }).click();
+  await page.getByText("when this page is hidden").waitFor();
+  assert.ok((await api("GET", "/webhooks")).items.every(({ id }) => id !== webhook.id));
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+  service.end();
 });
 
 test("a turn that a stop of the server cut off is not idle", async () => {

@@ -10,7 +10,7 @@ import { ago, moment } from "../parts/text";
 import { AskCard, isTyping } from "../session/asks";
 import { sound, startWorker, toggleSound } from "../state/attention";
 import { placeOf } from "../state/places";
-import { pushed, startPush, stopPush } from "../state/push";
+import { canPush, pushed, startPush, stopPush } from "../state/push";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { markRead, seen, unreadOf } from "../state/unread";
@@ -139,7 +139,7 @@ function Notify() {
     const now = await Notification.requestPermission();
     setState(now);
     startWorker();
-    if (now === "granted" && window.isSecureContext) await startPush().catch(() => undefined);
+    if (now === "granted" && canPush()) await startPush().catch(() => undefined);
   };
   const Volume = rings ? Volume2 : VolumeX;
   return (
@@ -156,9 +156,13 @@ function Notify() {
         <span className="flex items-center gap-1 text-xs text-dim">
           <BellRing size={13} aria-hidden />
           {webhook ? "You are notified, also when this page is closed." : "You are notified when this page is hidden."}
-          {webhook && (
-            <button type="button" className="btn btn-bare px-1.5" onClick={() => void orSay(stopPush())}>
-              Only when it is open
+          {(webhook || canPush()) && (
+            <button
+              type="button"
+              className="btn btn-bare px-1.5"
+              onClick={() => void orSay(webhook ? stopPush() : startPush())}
+            >
+              {webhook ? "Only when it is open" : "Also when it is closed"}
             </button>
           )}
         </span>

@@ -14,9 +14,13 @@ function keep(webhook: string | undefined): void {
   else localStorage.removeItem(KEY);
 }
 
+/** Whether the browser has what it takes; a push service of its own may still be missing. */
+export function canPush(): boolean {
+  return window.isSecureContext && "serviceWorker" in navigator && "PushManager" in window;
+}
+
 /** Without a push service, or a role that may make webhooks, the open page goes on to notify. */
 export async function startPush(): Promise<void> {
-  if (!("serviceWorker" in navigator) || !("PushManager" in window)) return;
   const { pushManager } = await navigator.serviceWorker.ready;
   const webhook = await api.newWebhook({ url: "push:", events: EVENTS });
   try {
