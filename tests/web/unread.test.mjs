@@ -88,6 +88,23 @@ test("what is opened on one device is read on another one too", async () => {
   for (const page of [desk, phone, again]) await page.context().close();
 });
 
+test("what was read just before the tab was closed stays read", async () => {
+  const id = await startSession(api, "mock: say Bye.", { title: "Short" });
+  await until(async () => (await api("GET", `/sessions/${id}`)).turnCount === 1, "there is a turn");
+  const page = await openPage(browser, "about:blank");
+  await page.addInitScript(() => {
+    const keep = Storage.prototype.setItem;
+    Storage.prototype.setItem = function (name, value) {
+      keep.call(this, name, value);
+      if (name === "ostler.seen" && location.hash === "#leave") location.replace("about:blank");
+    };
+  });
+  await page.goto(`${server.url}/sessions/${id}#leave`);
+  await page.waitForURL("about:blank");
+  await until(async () => (await api("GET", "/reads")).items.some((mark) => mark.sessionId === id && mark.turns === 1), "the server heard of it");
+  await page.context().close();
+});
+
 test("a hidden page shows a notification when a turn ends", async () => {
   const page = await openPage(browser, server.url, { permissions: ["notifications"] });
   await page.getByRole("region", { name: "Sessions" }).waitFor();

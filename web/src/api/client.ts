@@ -104,7 +104,8 @@ export async function call<T>(
     query,
     to = connection.get(),
     signal,
-  }: { body?: unknown; query?: Query; to?: Connection; signal?: AbortSignal } = {},
+    keepalive,
+  }: { body?: unknown; query?: Query; to?: Connection; signal?: AbortSignal; keepalive?: boolean } = {},
 ): Promise<T> {
   const headers: Record<string, string> = headersOf(to);
   if (body !== undefined) headers["content-type"] = "application/json";
@@ -114,6 +115,7 @@ export async function call<T>(
       method,
       headers,
       signal,
+      keepalive,
       body: body === undefined ? undefined : JSON.stringify(body),
     });
   } catch (error) {
@@ -292,7 +294,9 @@ export const api = {
   rewind: (session: string, turn: number) =>
     call<Session>("POST", `/sessions/${id(session)}/rewind`, { body: { turn } }),
   reads: () => call<ReadMarks>("GET", "/reads"),
-  markRead: (session: string, seen: MarkRead) => call<void>("POST", `/sessions/${id(session)}/read`, { body: seen }),
+  /** Arrives also if the page is closed at once. */
+  markRead: (session: string, seen: MarkRead) =>
+    call<void>("POST", `/sessions/${id(session)}/read`, { body: seen, keepalive: true }),
   newWebhook: (wanted: NewWebhook) => call<Webhook>("POST", "/webhooks", { body: wanted }),
   apply: (session: string, wanted: ApplyChanges) =>
     call<AppliedChanges>("POST", `/sessions/${id(session)}/apply`, { body: wanted }),
