@@ -97,6 +97,18 @@ def test_lines_that_were_removed_are_named_by_their_old_numbers(api: httpx.Clien
     api.delete(f"/sessions/{session}")
 
 
+def test_a_rewind_gives_back_the_comments_that_the_agent_then_forgets(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    _write(api, session, CODE)
+    for number, text in enumerate(("Why?", "How?"), 1):
+        _add(api, session, text, startLine=1)
+        api.post(f"/sessions/{session}/comments/send", json={})
+        settled(api, session, turn=number)
+    assert api.post(f"/sessions/{session}/rewind", json={"turn": 1}).status_code == 200
+    assert [(each["text"], each["state"]) for each in _listed(api, session)] == [("Why?", "sent"), ("How?", "draft")]
+    api.delete(f"/sessions/{session}")
+
+
 def test_a_prompt_that_is_taken_back_gives_its_comments_back(api: httpx.Client, repository: Path) -> None:
     session = new_session(api, repository)
     _write(api, session, CODE)

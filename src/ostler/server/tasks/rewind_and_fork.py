@@ -16,6 +16,7 @@ from ostler.server.sessions.log.reads import pages
 from ostler.server.sessions.log.titles import fork_title
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.session import SessionCore
+from ostler.server.sessions.turns import comments_back
 from ostler.server.sessions.work.chores import REQUEST_SECONDS
 from ostler.server.sessions.work.pipeline import created, snapshot_data
 from ostler.server.sessions.work.restoring import put_back
@@ -116,7 +117,7 @@ class RewindAndFork:
             turn_id=found.turn_id,
             native_session_id=_memory(session, found),
         )
-        await session.note(deed(drafts.rewound(data)))
+        await session.note(deed(drafts.rewound(data), *await _comments_back(session, sequence)))
         await live.chores.finish_rewind()
 
     async def restore(self, live: LiveSession, snapshot: str) -> None:
@@ -273,6 +274,14 @@ class RewindAndFork:
                 drafts.status("running"),
             ),
         ]
+
+
+async def _comments_back(session: SessionCore, sequence: int) -> list[Draft]:
+    """That the comments of prompts which came after an event wait to be sent again: the agent forgets them."""
+    if all(comment.prompt_id is None for comment in session.state.comments):
+        return []
+    later = await session.reads.messages_since(session.id, sequence)
+    return comments_back(session, {message.item.item_id.removeprefix("itm_") for message in later})
 
 
 def _refuse_in_place(session: SessionCore, what: str) -> None:
