@@ -137,8 +137,8 @@ test("an earlier prompt comes back into the field, and what followed it no longe
   await api("POST", `/sessions/${id}/messages`, { message: "mock: write a.txt wrong" });
   await wait(id, 2);
   const page = await openPage(browser, `${server.url}/sessions/${id}`);
-  await turn(page, 2).getByRole("button", { name: "Edit prompt" }).click();
-  await page.getByRole("dialog").getByRole("button", { name: "Edit the prompt" }).click();
+  await turn(page, 2).getByRole("button", { name: "Rewind" }).click();
+  await page.getByRole("dialog").getByRole("button", { name: "Rewind" }).click();
   await until(async () => (await page.getByLabel("Message").inputValue()) === "mock: write a.txt wrong", "the prompt is back");
   await page.getByLabel("Message").fill("mock: write a.txt right");
   await page.keyboard.press("Enter");

@@ -37,10 +37,11 @@ test("changes are those of the files, can be taken as a patch, and a turn can be
   const saved = page.waitForEvent("download");
   await page.getByRole("button", { name: "Patch" }).click();
   assert.equal((await saved).suggestedFilename(), `${id}.patch`);
-  await page.locator("[data-row=turn]", { hasText: "Turn 1" }).getByRole("button", { name: "Rewind" }).click();
+  await page.locator("[data-row=turn]", { hasText: "Turn 2" }).getByRole("button", { name: "Rewind" }).click();
   await page.getByRole("dialog").getByRole("button", { name: "Rewind" }).click();
   await page.getByText("to the end of turn 1").waitFor();
   await page.getByText("1 file", { exact: false }).first().waitFor();
+  assert.match(await page.getByLabel("Message").inputValue(), /Second/);
   await page.locator("[data-row=turn]", { hasText: "Turn 1" }).getByRole("button", { name: "Fork" }).click();
   await until(() => !page.url().includes(id), "the fork is shown");
   await answer(page, "First.").waitFor();

@@ -40,6 +40,23 @@ const logs = [
   "claude-code-question",
 ];
 
+test("a rewind brings back how much of the context was used then", () => {
+  const used = (context_used: number) => ({ type: "usage.updated", data: { context_used, context_window: 1000 } });
+  const turn = (context_used: number) => [
+    { type: "turn.started", data: {} },
+    used(context_used),
+    { type: "turn.ended", data: { outcome: "completed" } },
+  ];
+  const rewound = (turn: number, sequence: number) => ({ type: "session.rewound", data: { turn, sequence } });
+  const events = [...turn(100), ...turn(900), rewound(1, 3)].map(
+    (event, index) => ({ ...event, sequence: index + 1, time: "2026-01-01T00:00:00Z" }) as unknown as Event,
+  );
+  const fold = folded(events);
+  expect(fold.summary.usage).toMatchObject({ context_used: 100, context_window: 1000 });
+  fold.apply([{ ...rewound(0, 0), sequence: 8, time: "2026-01-01T00:00:00Z" } as unknown as Event]);
+  expect(fold.summary.usage?.context_used).toBeUndefined();
+});
+
 describe.each(logs)("the recorded log %s", (name) => {
   const events = recorded(name);
 

@@ -39,7 +39,7 @@ export const RowView = memo(function RowView({ id, marked }: { id: string; marke
     >
       <div
         title={row.rewound ? "Rewound: no longer part of the conversation" : undefined}
-        className={`group/row relative mx-auto max-w-[54rem] ${row.rewound ? "border-l-4 border-line pl-3" : "rounded-lg"} ${marked ? "arrived ring-1 ring-accent" : ""}`}
+        className={`group/row relative mx-auto max-w-[54rem] ${row.rewound ? "pl-4 before:absolute before:-inset-y-1 before:left-0 before:w-1 before:bg-line" : "rounded-lg"} ${marked ? "arrived ring-1 ring-accent" : ""}`}
       >
         <Boundary what="This entry">
           <Content row={row} />

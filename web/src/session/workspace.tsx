@@ -1,5 +1,5 @@
 // Going back in a session with files, and going on from there.
-import { GitFork, PencilLine, Undo2 } from "lucide-react";
+import { GitFork, Rewind, Undo2 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
@@ -65,10 +65,8 @@ function UndoTurn({ row }: { row: TurnRow }) {
 function GoBack({ row }: { row: TurnRow }) {
   const live = useLive();
   const [, go] = useLocation();
-  const [asking, setAsking] = useState<"rewind" | "edit">();
+  const [asking, setAsking] = useState(false);
   const isOver = useHead((head) => head.summary.ended);
-  const isLast = useHead((head) => row.number === (head.summary.backAt ?? head.summary.turnCount));
-  const prompt = promptOf(live, row);
   const fork = async () => {
     try {
       go(`/sessions/${(await api.fork(live.id, row.number)).id}`);
@@ -76,8 +74,9 @@ function GoBack({ row }: { row: TurnRow }) {
       say(messageOf(failure), "error");
     }
   };
-  const edit = async () => {
-    if (!(await orSay(api.rewind(live.id, row.number - 1)))) return;
+  const rewind = async () => {
+    const prompt = promptOf(live, row);
+    if (!(await orSay(api.rewind(live.id, row.number - 1))) || !prompt) return;
     const draft = writtenFor(live.id);
     keepWritten(live.id, draft ? `${prompt}\n\n${draft}` : prompt);
     wish(live.id, "prompt");
@@ -87,32 +86,18 @@ function GoBack({ row }: { row: TurnRow }) {
       <button data-needs="operator" type="button" className={BUTTON} onClick={() => void fork()}>
         <GitFork size={12} aria-hidden /> Fork
       </button>
-      {!isOver && !isLast && (
-        <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking("rewind")}>
-          <Undo2 size={12} aria-hidden /> Rewind
+      {!isOver && (
+        <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking(true)}>
+          <Rewind size={12} aria-hidden /> Rewind
         </button>
       )}
-      {!isOver && prompt && (
-        <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking("edit")}>
-          <PencilLine size={12} aria-hidden /> Edit prompt
-        </button>
-      )}
-      {asking === "rewind" && (
-        <Confirm
-          title={`Go back to the end of turn ${row.number}?`}
-          text="Files, conversation and the agent's memory become what they were then. Later turns no longer count."
-          verb="Rewind"
-          onClose={() => setAsking(undefined)}
-          onConfirm={() => void orSay(api.rewind(live.id, row.number))}
-        />
-      )}
-      {asking === "edit" && (
+      {asking && (
         <Confirm
           title={`Go back to before turn ${row.number}?`}
-          text="Files, conversation and the agent's memory become what they were then, and the prompt comes back into the field."
-          verb="Edit the prompt"
-          onClose={() => setAsking(undefined)}
-          onConfirm={() => void edit()}
+          text="Files, conversation and the agent's memory become what they were then, and the prompt comes back into the field to be edited. This turn and later ones no longer count."
+          verb="Rewind"
+          onClose={() => setAsking(false)}
+          onConfirm={() => void rewind()}
         />
       )}
     </>

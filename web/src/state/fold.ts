@@ -86,7 +86,7 @@ export class Fold {
     const turn: TurnRow = { kind: "turn", id: turnId, sequence: event.sequence, at: event.time, turnId, number };
     this.planRow = undefined;
     this.costBefore = this.summary.cost;
-    this.tell({ turn, turnCount: number, backAt: undefined, quiet: true });
+    this.tell({ turn, turnCount: number, quiet: true });
     this.put(turn);
   }
 
@@ -270,8 +270,11 @@ export class Fold {
   /** What began after the turn that the session went back to no longer counts. */
   rewind(event: EventOf<"session.rewound">): void {
     for (const row of this.rows.values()) if (row.sequence > event.data.sequence) this.put({ ...row, rewound: true });
-    this.tell({ backAt: event.data.turn });
-    this.note(event, "info", "Rewound", `to the end of turn ${event.data.turn}`);
+    const { turn: number } = event.data;
+    const turns = [...this.rows.values()].filter((row): row is TurnRow => row.kind === "turn");
+    const context = turns.find((turn) => turn.number === number)?.usage?.context_used;
+    if (this.summary.usage) this.tell({ usage: { ...this.summary.usage, context_used: context } });
+    this.note(event, "info", "Rewound", number ? `to the end of turn ${number}` : "to the beginning");
   }
 
   /** One row from the first word that it waits for a runner until it has one. */

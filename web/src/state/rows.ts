@@ -129,8 +129,6 @@ export interface Summary {
   /** Nothing has come of the turn under way yet. */
   quiet: boolean;
   turnCount: number;
-  /** The turn that a rewind led back to, until another one begins. */
-  backAt?: number;
   asks: OpenAsk[];
   queue: QueueEntry[];
   plan: PlanEntry[];
