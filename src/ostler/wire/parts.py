@@ -86,6 +86,8 @@ class ImageInput(Request, frozen=True, kw_only=True, tag_field="type", tag="imag
     data: Base64 | None = None
     path: str | None = None
     mime: str | None = None
+    name: str | None = None
+    """What the file of the data is called; a number by default."""
 
 
 class FileInput(Request, frozen=True, kw_only=True, tag_field="type", tag="file_ref"):

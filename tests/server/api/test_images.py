@@ -56,14 +56,17 @@ def test_a_picture_in_the_folder_is_shown_as_what_it_is(
     )
 
 
-def test_the_picture_of_a_prompt_is_shown(api: httpx.Client) -> None:
+@pytest.mark.parametrize(
+    ("name", "kept"), [(None, "0.png"), ("My chart.png", "My chart.png"), ("../a.png", "a.png"), ("a.exe", "0.png")]
+)
+def test_the_picture_of_a_prompt_is_shown_and_keeps_its_name(api: httpx.Client, name: str | None, kept: str) -> None:
     talk = Talk(api)
-    part = {"type": "image", "data": base64.b64encode(DOT).decode(), "mime": "image/png"}
+    part = {"type": "image", "data": base64.b64encode(DOT).decode(), "mime": "image/png", "name": name}
     talk.post("/messages", parts=[part])
     talk.until_type("turn.ended")
     items = [event["data"]["item"] for event in talk.events if event["type"] == "item.completed"]
     [path] = [part["path"] for item in items for part in item["content"] if part["type"] == "image"]
-    assert image(talk, path).content == DOT
+    assert (image(talk, path).content, Path(path).name) == (DOT, kept)
     assert_problem(image(Talk(api), path), "invalid_request", field="path")
 
 

@@ -25,7 +25,7 @@ export function bodyOf(text: string, attached: Attached[]) {
   const words: InputPart[] = text.trim() ? [{ type: "text", text }] : [];
   const parts = attached.map((one): InputPart =>
     isPicture(one)
-      ? { type: "image", data: one.data, mime: one.mime }
+      ? { type: "image", data: one.data, mime: one.mime, name: one.name }
       : { type: "file", name: one.name || "file", data: one.data },
   );
   return { parts: [...words, ...parts] };

@@ -160,7 +160,9 @@ def _stored(part: InputPart, index: int, batch: str, attachments: SessionAttachm
         case ImageInput(path=str() as path, data=None):
             return ImagePart(path=path, mime=part.mime or mimetypes.guess_type(path)[0])
         case ImageInput(data=str() as data, path=None):
-            return _stored_image(data, part.mime or "image/png", index, batch, attachments)
+            content, mime = _decoded(data, index, "image"), part.mime or "image/png"
+            name = _picture_name(part.name, mime, index)
+            return ImagePart(path=attachments.add(f"{batch}.{index}/{name}", content), mime=mime)
         case AttachedFile(name=name, data=data):
             content = _decoded(data, index, "file")
             return FileRefPart(path=attachments.add(f"{batch}.{index}/{_plain(name)}", content), action="read")
@@ -171,13 +173,14 @@ def _stored(part: InputPart, index: int, batch: str, attachments: SessionAttachm
             assert_never(part)
 
 
-def _stored_image(data: str, mime: str, index: int, batch: str, attachments: SessionAttachments) -> ImagePart:
+def _picture_name(name: str | None, mime: str, index: int) -> str:
+    """The name that it came with, if that is one of such a picture."""
     suffix = mimetypes.guess_extension(mime) if mime.startswith("image/") else None
     if suffix is None:
         errors = {f"parts[{index}].mime": [f"'{mime}' is not an image type"]}
         raise Unprocessable(reason=f"'{mime}' is not a known image type, such as image/png.", errors=errors)
-    content = _decoded(data, index, "image")
-    return ImagePart(path=attachments.add(f"{batch}/{index}{suffix}", content), mime=mime)
+    is_fitting = name is not None and mimetypes.guess_type(name)[0] == mime
+    return _plain(name) if name is not None and is_fitting else f"{index}{suffix}"
 
 
 def _decoded(data: str, index: int, what: str) -> bytes:
