@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from ostler.agents import ADAPTERS
+from ostler.cli.lazy import COMMANDS, SECTIONS
 from tests.cli.conftest import Ostler
 from tests.support.patience import wait_until
 from tests.support.serving import OSTLER, RunningServer, running_server
@@ -132,6 +133,11 @@ def _open_ask(ostler: Ostler, session: str) -> dict[str, str]:
             4,
             "Error: There is no session 'nobody'. List sessions with `ostler sessions list`.",
         ),
+        (
+            ("task", "--agent", "mock", "--repo", "https://forge.example.org/shop.git", "--deliver", "pr", "Do it"),
+            1,
+            "Error: --repo-token: a pull request needs a token for the forge. Give one, or choose a branch.",
+        ),
         (("sessions", "get", ".."), 2, "Error: '..' cannot be an id."),
         (("run", "nobody", "hi"), 4, f"Error: There is no agent 'nobody'. Known agents: {KNOWN}."),
         (("run", "mock", " "), 2, "Error: The prompt is empty. Try `ostler run --help`."),
@@ -169,6 +175,12 @@ def test_without_a_server_the_way_out_is_shown(ostler: Ostler, arguments: tuple[
         3,
         "Error: No Ostler server answers at http://127.0.0.1:1. Start one with `ostler serve`.\n",
     )
+
+
+def test_the_help_has_every_command_in_one_group(ostler: Ostler) -> None:
+    assert sorted(name for names in SECTIONS.values() for name in names) == sorted(COMMANDS)
+    shown = ostler("--help").stdout
+    assert [line for line in shown.splitlines() if line.endswith(":")][1:] == [f"{title}:" for title in SECTIONS]
 
 
 def test_a_token_is_sent_from_flag_or_variable(ostler: Ostler, tmp_path: Path) -> None:

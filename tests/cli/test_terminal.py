@@ -236,7 +236,7 @@ def test_what_is_typed_stands_on_the_screen_once(server: RunningServer, env: dic
 def test_without_a_terminal_ostler_alone_prints_its_help(ostler: Ostler) -> None:
     done = ostler()
     assert (done.returncode, done.stdout) == (2, "")
-    assert "Commands:\n  serve" in done.stderr
+    assert "Server:\n  serve" in done.stderr
 
 
 def test_words_are_completed_by_what_the_server_has(ostler: Ostler, server: RunningServer) -> None:

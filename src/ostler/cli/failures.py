@@ -13,6 +13,9 @@ from ostler.client.errors import (
     TokenExposed,
 )
 
+_OPTIONS = dict.fromkeys(("delivery.credential", "repo.credential"), "--repo-token")
+"""Fields of the API that commands have another name for."""
+
 FAILED, USAGE, UNREACHABLE, NOT_FOUND = 1, 2, 3, 4
 
 
@@ -61,6 +64,9 @@ def _api(error: OstlerApiError) -> str:
     if error.status == 401:  # the server speaks of headers
         return f"{error.detail.partition(' Send ')[0]} Give the token with `--token` or OSTLER_TOKEN."
     reasons = {name: " ".join(found) for name, found in error.errors.items()}
+    detail = error.detail
+    for field, option in _OPTIONS.items():
+        detail = detail.replace(f"{field}: ", f"{option}: ")
     new = {name: text for name, text in reasons.items() if name not in error.detail and text not in error.detail}
     fields = "; ".join(f"{name}: {text}" for name, text in new.items())
-    return f"{error.detail} ({fields})" if fields else error.detail
+    return f"{detail} ({fields})" if fields else detail

@@ -55,6 +55,18 @@ COMMANDS = {
     "completion": "Print the completion script for a shell.",
 }
 
+SECTIONS = {
+    "Server": ("serve", "doctor", "runner", "runners", "system", "database", "api", "completion"),
+    "Work": (
+        *("run", "attach", "sessions", "session", "tasks", "task", "asks", "comments", "files", "events", "search"),
+        *("import", "followers", "follower", "connect"),
+    ),
+    "Work without a person": ("templates", "schedules", "triggers", "webhooks"),
+    "Agents": ("agents", "credentials", "prompts", "catalogue", "remote", "agent", "acp"),
+    "People": ("login", "logout", "whoami", "tenants", "projects", "members", "keys", "limits", "usage", "audit"),
+}
+"""How the help lists them."""
+
 
 class LazyGroup(click.Group):
     """Command `name` is the attribute `command` of the module `ostler.cli.commands.name`."""
@@ -94,8 +106,9 @@ class LazyGroup(click.Group):
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """List the commands without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+        for title, names in SECTIONS.items():
+            with formatter.section(title):
+                formatter.write_dl([(name, COMMANDS[name]) for name in names])
 
     def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem]:
         """Offer the names without importing them."""

@@ -41,6 +41,11 @@ def lines_changed(added: int, gone: int) -> str:
     return f"{added} {'line' if added == 1 else 'lines'} added, {gone} removed"
 
 
+def counted(number: int, noun: str) -> str:
+    """How many there are: `1 turn`, `2 turns`."""
+    return f"{number} {noun}{'' if number == 1 else 's'}"
+
+
 def removed(name: str, as_json: bool, sentence: str) -> None:
     """Tell that something is not there any more."""
     show({"removed": name}, as_json, lambda: sentence)

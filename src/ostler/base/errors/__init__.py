@@ -160,7 +160,7 @@ class RepositoryRefused(OstlerError):
     """The policy of this server does not allow that repository."""
 
     code, status, title = "repository_refused", 422, "Repository refused"
-    template = "The repository '{url}' cannot be used: {reason}"
+    template = "'{url}' cannot be used: {reason}"
 
 
 class AddressRefused(OstlerError):

@@ -9,7 +9,7 @@ from ostler.cli.api import Noun, connect, json_option, pairs
 from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import inputs_of, prompt_text, session_arguments, session_options, template_options
-from ostler.cli.output import cell, facts, lines_changed, removed, show, table
+from ostler.cli.output import cell, counted, facts, lines_changed, removed, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.text import limit_gist
 from ostler.cli.terminal.transcript import transcript
@@ -317,7 +317,8 @@ def _session_text(session: Session) -> str:
     names = ("id", "key", "title", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
     known = [(name, getattr(session, name)) for name in names]
     known.insert(3, ("agent", session.agent.type))
-    counts = f"{session.turn_count} turns, {session.last_sequence} events, {session.queue_length} waiting prompts"
+    numbers = (session.turn_count, "turn"), (session.last_sequence, "event"), (session.queue_length, "waiting prompt")
+    counts = ", ".join(counted(number, noun) for number, noun in numbers)
     times = f"{session.created_at}, changed {session.updated_at}"
     asks = f"{session.open_asks} open" if session.open_asks else None
     rest = [

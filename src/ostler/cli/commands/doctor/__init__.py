@@ -85,7 +85,8 @@ def _folder(folder: Path) -> Check:
 
 def _database(path: Path) -> Check:
     if not path.exists():
-        return Check(level="ok", found=f"No database yet; the server makes {path}")
+        hint = "If your server has another folder, name it with --state-dir."
+        return Check(level="ok", found=f"No database yet; the server makes {path}", next_step=hint)
     try:
         connection = sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True, timeout=2)
         try:

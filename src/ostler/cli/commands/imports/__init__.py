@@ -8,7 +8,7 @@ from typing import Any, TypeVar, get_args
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option, pairs
-from ostler.cli.output import show, table
+from ostler.cli.output import counted, show, table
 from ostler.cli.root import Target
 from ostler.wire.agents import Conversation, ConversationList
 from ostler.wire.events import PermissionMode
@@ -66,7 +66,7 @@ def command(
             return
         chosen = _the_one(items, conversation)
         made = client.sessions.bring(chosen.agent, chosen.conversation_id, **given)
-    message = f"{made.agent.type} goes on in {made.cwd}, after {made.turn_count} turns."
+    message = f"{made.agent.type} goes on in {made.cwd}, after {counted(made.turn_count, 'turn')}."
     show(made, as_json, lambda: f"{message} Go on with `ostler attach {made.key}`.")
 
 
