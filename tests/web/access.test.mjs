@@ -179,6 +179,23 @@ test("everything can be reached by keys: commands, help, pages, the list", async
   await page.context().close();
 });
 
+test("single keys can be turned off, and the others go on", async () => {
+  const page = await signedIn("/");
+  await page.getByRole("region", { name: "Sessions" }).waitFor();
+  await page.keyboard.press("?");
+  await page.getByRole("checkbox", { name: /^Single keys are shortcuts/ }).uncheck();
+  await page.keyboard.press("Escape");
+  await page.getByRole("dialog").waitFor({ state: "hidden" });
+  await page.reload();
+  await page.getByRole("region", { name: "Sessions" }).waitFor();
+  await page.keyboard.type("ni?");
+  await page.keyboard.press("Control+k");
+  await page.getByLabel("Command or session").waitFor();
+  assert.equal(new URL(page.url()).pathname, "/");
+  assert.deepEqual(page.problems, []);
+  await page.context().close();
+});
+
 test("the page loads nothing from elsewhere and little at first", async () => {
   const page = await openPage(browser, "about:blank");
   const sizes = [];

@@ -8,8 +8,8 @@ import { Boundary } from "./parts/boundary";
 import { Help } from "./parts/help";
 import { Palette } from "./parts/palette";
 import { Toasts } from "./parts/toasts";
-import { isTyping } from "./session/asks";
 import { Shell, switcherOf } from "./shell";
+import { isForeign } from "./state/keys";
 import { openedLogin } from "./state/logins";
 import { loadMe, may } from "./state/me";
 import { openedPrompts } from "./state/prompts";
@@ -153,7 +153,7 @@ function useGlobalKeys(setOverlay: (overlay: "palette" | "help") => void): void 
         setOverlay("palette");
         return;
       }
-      if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (isForeign(event) || document.querySelector("dialog[open]")) return;
       if (collected(event)) return event.preventDefault();
       const run = keyOf(event.key, path, go, setOverlay);
       if (run) {

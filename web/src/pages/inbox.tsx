@@ -7,8 +7,9 @@ import { useNow } from "../parts/now";
 import { StatusWord } from "../parts/status";
 import { orSay } from "../parts/toasts";
 import { ago, moment } from "../parts/text";
-import { AskCard, isTyping } from "../session/asks";
+import { AskCard } from "../session/asks";
 import { sound, startWorker, toggleSound } from "../state/attention";
+import { isForeign } from "../state/keys";
 import { placeOf } from "../state/places";
 import { canPush, pushed, startPush, stopPush } from "../state/push";
 import { overview } from "../state/sessions";
@@ -93,7 +94,7 @@ function useAt(count: number): [number, (at: number) => void] {
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
       const step = { j: 1, k: -1 }[event.key];
-      if (!step || isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (!step || isForeign(event) || document.querySelector("dialog[open]")) return;
       choose(Math.max(0, Math.min(at + step, count - 1)));
       event.preventDefault();
     };

@@ -143,7 +143,10 @@ function Sessions({ runner }: { runner: Runner }) {
       <ul className="mt-1">
         {here.slice(0, MOST_LINKS).map((session) => (
           <li key={session.id}>
-            <Link href={`/sessions/${session.id}`} className="thumb flex w-full items-center gap-2 rounded py-0.5 hover:bg-hover">
+            <Link
+              href={`/sessions/${session.id}`}
+              className="thumb flex w-full items-center gap-2 rounded py-0.5 hover:bg-hover"
+            >
               <Dot session={session} />
               <span className="truncate">{titleOf(session)}</span>
               <span className="sr-only">{wordOf(session)}</span>

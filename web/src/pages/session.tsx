@@ -2,7 +2,7 @@
 import { useEffect, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { Boundary } from "../parts/boundary";
-import { AskCard, isTyping } from "../session/asks";
+import { AskCard } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
 import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
@@ -11,6 +11,7 @@ import { SessionHeader } from "../session/header";
 import { Panel, type Tab } from "../session/panel";
 import { Enlarge, LargePicture, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
+import { isForeign } from "../state/keys";
 import { visited } from "../state/recent";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
@@ -77,7 +78,7 @@ function View({ title }: { title: string }) {
   const [large, setLarge] = useState<Shown>();
   useEffect(() => {
     const listen = (event: KeyboardEvent) => {
-      if (isTyping(event) || document.querySelector("dialog[open]")) return;
+      if (isForeign(event) || document.querySelector("dialog[open]")) return;
       if (event.key === "p") setTab(tab ? undefined : "changes");
       else if (event.key === "m") document.querySelector<HTMLElement>("textarea[aria-label=Message]")?.focus();
       else if (event.key === "Escape" && live.head.get().summary.turn) pressEscape(live);

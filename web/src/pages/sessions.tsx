@@ -13,6 +13,7 @@ import { useNow } from "../parts/now";
 import { SaidRow } from "./said";
 import { useSaid, type Said } from "../state/said";
 import { EXAMPLES } from "../state/draft";
+import { isForeign } from "../state/keys";
 import { placeOf, placesOf } from "../state/places";
 import { overview, searchOnServer, steps } from "../state/sessions";
 import { useSelected, useStore } from "../state/store";
@@ -279,7 +280,7 @@ function List({ lines, more }: { lines: Line[]; more: () => void }) {
   useEffect(() => {
     const listen = (event: globalThis.KeyboardEvent) => {
       const isFree = document.activeElement === document.body;
-      if (isFree && (event.key === "j" || event.key === "k"))
+      if (isFree && !isForeign(event) && (event.key === "j" || event.key === "k"))
         box.current?.querySelector<HTMLElement>("a[data-session]")?.focus();
     };
     addEventListener("keydown", listen);

@@ -1,4 +1,6 @@
 // The keys.
+import { keepSingleKeys, singleKeys } from "../state/keys";
+import { useStore } from "../state/store";
 import { Dialog } from "./dialog";
 
 const KEYS: [string, [string, string][]][] = [
@@ -54,6 +56,7 @@ const KEYS: [string, [string, string][]][] = [
 ];
 
 export function Help({ onClose }: { onClose(): void }) {
+  const single = useStore(singleKeys);
   return (
     <Dialog label="Keyboard" onClose={onClose} className="w-[42rem]">
       <div className="grid gap-5 sm:grid-cols-2">
@@ -73,6 +76,10 @@ export function Help({ onClose }: { onClose(): void }) {
           </section>
         ))}
       </div>
+      <label className="mt-4 flex min-h-10 items-center gap-2">
+        <input type="checkbox" checked={single} onChange={(event) => keepSingleKeys(event.target.checked)} />
+        Single keys are shortcuts; Ctrl K, Enter and Esc always are
+      </label>
     </Dialog>
   );
 }

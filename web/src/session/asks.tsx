@@ -6,6 +6,7 @@ import type { PermissionData, Question, QuestionData } from "../api/types";
 import { Code } from "../parts/code";
 import { Diff } from "../parts/diff";
 import { say } from "../parts/toasts";
+import { isForeign } from "../state/keys";
 import { shortened } from "../state/paths";
 import { may } from "../state/me";
 import { overview, refreshAsks } from "../state/sessions";
@@ -49,23 +50,13 @@ function isLate(error: unknown): boolean {
   return error instanceof ApiError && error.status === 409;
 }
 
-export function isTyping(event: KeyboardEvent): boolean {
-  const target = event.target as HTMLElement | null;
-  return (
-    Boolean(target?.closest("input, textarea, select, [contenteditable]")) ||
-    event.ctrlKey ||
-    event.metaKey ||
-    event.altKey
-  );
-}
-
 function useKeys(active: boolean, onKey: (event: KeyboardEvent) => void): void {
   const latest = useRef(onKey);
   latest.current = onKey;
   useEffect(() => {
     if (!active || !may("operator")) return;
     const listen = (event: KeyboardEvent) => {
-      if (!isTyping(event) && !document.querySelector("dialog[open]")) latest.current(event);
+      if (!isForeign(event) && !document.querySelector("dialog[open]")) latest.current(event);
     };
     addEventListener("keydown", listen);
     return () => removeEventListener("keydown", listen);
