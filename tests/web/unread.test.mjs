@@ -90,7 +90,6 @@ test("what is opened on one device is read on another one too", async () => {
 
 test("what was read just before the tab was closed stays read", async () => {
   const page = await openPage(browser, server.url);
-  await page.getByRole("region", { name: "Sessions" }).waitFor();
   await until(() => page.evaluate(() => localStorage.getItem("ostler.seen")), "the page knows what is new");
   const id = await startSession(api, "mock: say Bye.", { title: "Short" });
   await page.locator(`a[data-session="${id}"]`).getByText("Not seen:").waitFor({ state: "attached" });
