@@ -175,9 +175,8 @@ class Rendezvous:
         receiving = asyncio.ensure_future(mine.socket.receive())
         try:
             while not is_over():
-                await asyncio.wait(
-                    {receiving, mine.replaced}, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED
-                )
+                either: set[asyncio.Future[Any]] = {receiving, mine.replaced}
+                await asyncio.wait(either, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if mine.replaced.done():
                     return Farewell(TAKEN, "Another peer of this session took the name; two need two names.")
                 if not receiving.done():
@@ -263,7 +262,8 @@ class Rendezvous:
             words = {"type": "open", "stream": stream_id, "target": peer.ports[port]}
             await peer.socket.send_text(msgspec.json.encode(words).decode())
             async with asyncio.timeout(_OPEN_SECONDS):
-                await asyncio.wait({stream.socket, first}, return_when=asyncio.FIRST_COMPLETED)
+                either: set[asyncio.Future[Any]] = {stream.socket, first}
+                await asyncio.wait(either, return_when=asyncio.FIRST_COMPLETED)
                 if first.done() and not first.result():
                     return
                 socket = await stream.socket
