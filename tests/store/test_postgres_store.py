@@ -10,7 +10,7 @@ import pytest
 
 from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
 from ostler.base.errors.runners import RunnerUnavailable
-from ostler.server.store.peers import Bell, Member, RunnerLoad
+from ostler.server.store.peers import Bell, LetThrough, Member, RunnerLoad
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.postgres.tables import PostgresTables
@@ -178,7 +178,31 @@ def test_an_address_says_whether_a_pooler_is_between_and_its_secrets_are_not_sho
 
 
 def member(name: str, timeout: float = 60.0) -> Member:
-    return Member(name, f"http://{name}:2468", "1.0", timeout)
+    return Member(name, f"http://{name}:2468", "1.0", timeout, files="file:///mnt/ostler")
+
+
+class Faulty:
+    """Implements Tally, and fails the first time."""
+
+    def __init__(self) -> None:
+        self.asked = 0
+
+    def let_through(self) -> list[LetThrough]:
+        self.asked += 1
+        if self.asked == 1:
+            raise RuntimeError("a fault of ours")
+        return []
+
+    def settle(self, sent: object, levels: object) -> None:
+        raise AssertionError((sent, levels))
+
+
+async def test_a_fault_of_ours_ends_no_beats(store: PostgresStore) -> None:
+    line, tally = await store.owners.join(member("one", timeout=2.0)), Faulty()
+    assert line is not None
+    line.count_with(tally)
+    await until(lambda: tally.asked > 2, "it is asked again")
+    await line.close()
 
 
 async def test_servers_share_a_database_and_none_takes_what_another_has(own_cluster: Cluster, tmp_path: Path) -> None:

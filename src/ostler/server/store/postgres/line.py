@@ -184,7 +184,9 @@ class Line:
                 self._heard(None)  # whatever was rung before we listened
                 waits = delays(_FIRST_DELAY, longest)
                 await self._beat_on(connection)
-            except FAILURES as error:
+            except Exception as error:  # without beats all others would take this server for lost
+                if not isinstance(error, FAILURES):
+                    log.error("peers.failed", exc_info=error)
                 self._drop(error)
                 with suppress(TimeoutError):
                     await asyncio.wait_for(self._closing.wait(), next(waits))
