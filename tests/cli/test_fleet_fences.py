@@ -1,9 +1,8 @@
 """A fence makes the copies of followers equal to the leader's folder: by the relay, and by rsync over ssh."""
 
 import os
-import subprocess
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack
 from getpass import getuser
 from pathlib import Path
 
@@ -13,9 +12,8 @@ import pytest
 from tests.cli.conftest import Ostler
 from tests.cli.test_fleet_commands import follower
 from tests.support.forking import ran
-from tests.support.nginx import free_port
-from tests.support.patience import wait_until
 from tests.support.serving import RunningServer, clean_env, running_server
+from tests.support.sshd import sshd
 from tests.support.talk import Talk
 
 
@@ -84,30 +82,6 @@ def test_a_fence_by_the_relay_brings_what_is_new_and_takes_away_what_is_gone(
     states = [{name: host["state"] for name, host in each["hosts"].items()} for each in results]
     assert states == [{"lin-01": "consistent"}, {"lin-01": "consistent", "lin-02": "failed"}]
     assert results[0]["snapshot_id"] != results[1]["snapshot_id"]
-
-
-@contextmanager
-def sshd(folder: Path) -> Iterator[tuple[int, Path]]:
-    """A daemon that a key logs in to: its port, and the key."""
-    folder.mkdir()
-    for name in ("host", "user"):
-        key = ["ssh-keygen", "-q", "-t", "ed25519", "-N", "", "-f", str(folder / name)]
-        subprocess.run(key, check=True, stdin=subprocess.DEVNULL)
-    port = free_port()
-    Path("/run/sshd").mkdir(exist_ok=True)
-    config = folder / "config"
-    config.write_text(
-        f"ListenAddress 127.0.0.1:{port}\nHostKey {folder}/host\nAuthorizedKeysFile {folder}/user.pub\n"
-        f"StrictModes no\nUsePAM no\nPidFile none\nPermitRootLogin yes\n"
-    )
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(["/usr/sbin/sshd", "-D", "-e", "-f", str(config)], env={}, stderr=log)
-    try:
-        wait_until(lambda: b"listening" in (folder / "log").read_bytes(), "sshd listens")
-        yield port, folder / "user"
-    finally:
-        process.terminate()
-        process.wait(30)
 
 
 def test_a_fence_by_ssh_makes_copies_equal(tmp_path: Path, tree: Path) -> None:

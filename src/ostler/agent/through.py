@@ -19,6 +19,8 @@ from ostler.agent.workspace import outside, relative_to, too_large
 from ostler.base.ids import ulid
 
 _SECONDS = 30
+_BROKEN = 128
+"""From here on an exit code may be that of what leads there, such as 255 of ssh."""
 _ANSWER = b"ostler-answers "
 _MARK = "OSTLER_CALL"
 _PLACE = """
@@ -160,7 +162,7 @@ class Through:
         try:
             async with started(argv, hear, cwd="/", environ=plain, alone=alone) as running:
                 yield running
-                has_ended = running.has_ended
+                has_ended = running.has_ended and 0 <= await running.ended() < _BROKEN  # else only the way there has
         finally:
             if not has_ended:
                 await asyncio.shield(asyncio.ensure_future(asyncio.to_thread(self._end, mark)))
