@@ -1,6 +1,7 @@
 """What runs agents on this machine, put together from settings: a server has it, or a runner that dials in."""
 
 import os
+import sys
 from collections.abc import Iterator, Mapping
 from importlib.util import find_spec
 from pathlib import Path
@@ -31,6 +32,8 @@ from ostler.runner.setups import Setups
 from ostler.runner.starting.starter import Starter
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.options import options_from
+
+_SYSTEM_PREFIXES = ("/", "/usr", "/usr/local")
 
 
 def arm_failpoint(environ: Mapping[str, str]) -> None:
@@ -66,7 +69,7 @@ async def made_workspaces(settings: Settings, *, is_own: bool = False, runner: s
 
 
 def _runtimes(settings: Settings, library: WorkspaceLibrary, environ: Mapping[str, str]) -> tuple[Runtime, ...]:
-    programs = (settings.state_dir / "agents", Path(__file__).parent, *_packages())
+    programs = (settings.state_dir / "agents", Path(__file__).parent, *_packages(), *_python())
     return (
         DevcontainerRuntime(library, settings.state_dir / "containers", environ=environ, programs=programs),
         LocalRuntime(library, settings.runtimes, environ),
@@ -81,6 +84,13 @@ def _packages() -> Iterator[Path]:
         found = find_spec(name)
         if found is not None and found.origin is not None:
             yield Path(found.origin).parent if found.submodule_search_locations else Path(found.origin)
+
+
+def _python() -> Iterator[Path]:
+    """The Python that runs us, for containers that have none that fits; one of the system cannot be taken along."""
+    prefix = Path(sys.base_prefix).resolve()
+    if str(prefix) not in _SYSTEM_PREFIXES:
+        yield prefix
 
 
 def made_provisioner(settings: Settings) -> Provisioner:

@@ -10,12 +10,18 @@ import subprocess
 import sys
 import sysconfig
 import tarfile
-from collections.abc import Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
 
 import msgspec
 
 IMAGE = "localhost/ostler-test:1"
+SHELL = "localhost/ostler-shell:1"
+"""An image with a shell and the libraries that a Python needs, and no Python."""
+OTHER = "localhost/ostler-other:1"
+"""The same with a Python in which the packages of Ostler cannot be imported."""
+LITTLE = "localhost/ostler-little:1"
+"""An image with a shell alone."""
 BARE = "localhost/ostler-bare:1"
 """An image with nothing but folders; with VOLUMES mounted, this machine's programs run in it."""
 VOLUMES = ("/usr", sys.base_prefix, sys.prefix, str(Path(__file__).resolve().parents[2] / "src"))
@@ -58,27 +64,61 @@ def podman(binaries: Path, *words: str) -> str:
 
 def import_image(binaries: Path, *, also: Sequence[Path] = ()) -> None:
     """An image with a shell and this Python, what these libraries need, and nothing else."""
+    interpreter, stdlib = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
+    added = {interpreter: interpreter, stdlib: stdlib}
+    _import(binaries, IMAGE, added, {"/usr/bin/python3": interpreter}, also=also)
+
+
+def import_shell_image(binaries: Path) -> None:
+    """The image SHELL."""
+    _import(binaries, SHELL, {}, {})
+
+
+def import_little_image(binaries: Path) -> None:
+    """The image LITTLE."""
+    _import(binaries, LITTLE, {}, {}, has_libraries=False)
+
+
+def import_other_image(binaries: Path) -> None:
+    """The image OTHER: its Python has no module for TLS."""
+    interpreter, stdlib = Path(sys.executable).resolve(), Path(sysconfig.get_path("stdlib"))
+    added = {interpreter: Path("/usr/bin/python3"), stdlib: Path("/usr/lib") / stdlib.name}
+    _import(binaries, OTHER, added, {}, left_out={f"_ssl{sysconfig.get_config_var('EXT_SUFFIX')}"})
+
+
+def _import(
+    binaries: Path,
+    name: str,
+    added: Mapping[Path, Path],
+    links: Mapping[str, Path],
+    *,
+    left_out: Collection[str] = (),
+    has_libraries: bool = True,
+    also: Sequence[Path] = (),
+) -> None:
+    """An image with a shell, the libraries of this Python, and what is added: where it is here, and there."""
     archive = binaries.parent / "image.tar"
     interpreter = Path(sys.executable).resolve()
-    stdlib = Path(sysconfig.get_path("stdlib"))
-    modules = [*sorted((stdlib / "lib-dynload").glob("*.so")), *Path(msgspec.__file__).parent.glob("*.so")]
+    modules = (Path(sysconfig.get_path("stdlib")) / "lib-dynload").glob("*.so")
+    programs = [interpreter, *sorted(modules), *Path(msgspec.__file__).parent.glob("*.so")] if has_libraries else []
+
+    def wanted(entry: tarfile.TarInfo) -> tarfile.TarInfo | None:
+        return None if set(left_out) & set(Path(entry.name).parts) else _wanted(entry)
+
     with tarfile.open(archive, "w") as tar:
-        for file in {
-            interpreter,
-            Path("/bin/sh").resolve(),
-            *_libraries([interpreter, Path("/bin/sh"), *modules, *also]),
-        }:
+        for file in {Path("/bin/sh").resolve(), *_libraries([Path("/bin/sh"), *programs, *also])}:
             tar.add(file.resolve(), str(file))
-        tar.add(stdlib, str(stdlib), filter=_wanted)
-        for link, target in (("/usr/bin/python3", interpreter), ("/bin/sh", Path("/bin/sh").resolve())):
+        for here, there in added.items():
+            tar.add(here, str(there), filter=wanted)
+        for link, target in {**links, "/bin/sh": Path("/bin/sh").resolve()}.items():
             entry = tarfile.TarInfo(link)
             entry.type, entry.linkname = tarfile.SYMTYPE, str(target)
             tar.addfile(entry)
-        for name in ("tmp", "etc"):
-            entry = tarfile.TarInfo(name)
+        for folder in ("tmp", "etc"):
+            entry = tarfile.TarInfo(folder)
             entry.type, entry.mode = tarfile.DIRTYPE, 0o1777
             tar.addfile(entry)
-    podman(binaries, "import", str(archive), IMAGE)
+    podman(binaries, "import", str(archive), name)
     archive.unlink()
 
 

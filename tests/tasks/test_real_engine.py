@@ -3,7 +3,7 @@
 import json
 import os
 import tarfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
@@ -14,7 +14,18 @@ import pytest
 from ostler.conformance.model import ScriptedModel
 from tests.support.ordering import done, events, finished, order, say, settled, task, task_server, texts
 from tests.support.places import git, make_repository
-from tests.support.real_engine import IMAGE, import_image, install_engine, podman
+from tests.support.real_engine import (
+    IMAGE,
+    LITTLE,
+    OTHER,
+    SHELL,
+    import_image,
+    import_little_image,
+    import_other_image,
+    import_shell_image,
+    install_engine,
+    podman,
+)
 
 pytestmark = pytest.mark.root
 _FILE = """{
@@ -116,6 +127,42 @@ def test_ostlers_own_agent_works_inside_a_real_container(place: Place, model: Sc
     results = [message["content"] for message in model.requests[-1]["body"]["messages"] if message["role"] == "tool"]
     assert results == ["Created new.txt (1 lines).", "ready"]
     place.api.delete(f"/sessions/{session}")
+
+
+@pytest.mark.lane("work")
+@pytest.mark.parametrize(("image", "imported"), [(SHELL, import_shell_image), (OTHER, import_other_image)])
+def test_the_agent_brings_a_python_along_where_none_fits(
+    place: Place, model: ScriptedModel, image: str, imported: Callable[[Path], None]
+) -> None:
+    imported(place.engine)
+    session = done(place.api, _own_agent(place, model, image, "SCRIPT: write new.txt hello\nSCRIPT: say Done."))["id"]
+    assert texts(place.api, session)[-1] == "Done."
+    assert {file["path"] for file in place.api.get(f"/sessions/{session}/diff").json()["files"]} == {"new.txt"}
+    place.api.delete(f"/sessions/{session}")
+
+
+@pytest.mark.lane("work")
+def test_where_no_python_runs_the_reason_is_told(place: Place, model: ScriptedModel) -> None:
+    import_little_image(place.engine)
+    found = finished(place.api, order(place.api, _own_agent(place, model, LITTLE, "SCRIPT: say Never.")))
+    assert found["status"] == "failed"
+    assert "This container has no python3, and the Python of the server does not run in it" in found["error"]
+    assert "such as Debian's" in found["error"]
+    place.api.delete(f"/sessions/{found['id']}")
+
+
+def _own_agent(place: Place, model: ScriptedModel, image: str, prompt: str) -> dict[str, object]:
+    """A task of our own agent in a container of an image."""
+    (place.repository / "other.json").write_text(json.dumps({"image": image}))
+    git(place.repository, "add", "-A")
+    git(place.repository, "commit", "-q", "--allow-empty", "-m", "other")
+    settings = {
+        "model": "scripted-large",
+        "permissionMode": "bypass",
+        "provider": {"type": "openai", "baseUrl": model.url, "apiKey": "sk-test"},
+    }
+    body = _in_container(prompt, place, agent={"type": "ostler", "settings": settings})
+    return {**body, "runtime": {"type": "devcontainer", "devcontainerPath": "other.json"}}
 
 
 def test_a_container_that_does_not_want_to_end_is_removed(place: Place) -> None:

@@ -1,6 +1,7 @@
 """Ostler's own agent: launches it and tells it everything in its first line."""
 
 import hashlib
+import os
 import sys
 from functools import cache
 from pathlib import Path
@@ -33,6 +34,7 @@ _PROMPT, _START = _AGENT / "prompts" / "base.md", _AGENT / "start.py"
 _PACKAGES = (
     *("-X", f"packages={Path(msgspec.__file__).parents[1]}"),
     *("-X", f"python={sys.version_info.major}.{sys.version_info.minor}"),
+    *("-X", f"own={os.path.realpath(sys.executable)}"),
 )
 
 

@@ -34,6 +34,11 @@ _NO_ENGINE = "Neither docker nor podman answers on the runner."
 _LABEL = "ostler.workspace"
 _LAST_WORDS = 400
 _INTERPRETERS = ("python", "node", "bun", "deno")
+_ANY_PYTHON = """command -v python3 >/dev/null 2>&1 && exec python3 "$@"
+why=$("$0" -I -c "import ssl" 2>&1) && exec "$0" "$@"
+echo "This container has no python3, and the Python of the server does not run in it: $why. Use an image with python3,\
+ or one with glibc for the server's kind of processor, such as Debian's." >&2
+exit 127"""
 _MOST_DOCKERFILE_BYTES = 2**18
 _JOINED_LINES = re.compile(r"[\\`][ \t]*\r?\n")
 
@@ -273,9 +278,12 @@ def _mounts(workspace: Workspace, made: Container) -> tuple[str, ...]:
 
 
 def _inside(argv: tuple[str, ...]) -> tuple[str, ...]:
-    """The command as the container knows it: an interpreter of the host is replaced by the container's own."""
+    """The command as the container knows it: an interpreter of the host is replaced by the container's own.
+
+    A container without a Python gets that of the host, if it is mounted there and runs.
+    """
     name = Path(argv[0]).name
     own = next((each for each in _INTERPRETERS if name.startswith(each)), None)
-    if own is None:
-        return argv
-    return ("python3" if own == "python" else own, *argv[1:])
+    if own == "python":
+        return ("sh", "-c", _ANY_PYTHON, str(Path(argv[0]).resolve()), *argv[1:])
+    return argv if own is None else (own, *argv[1:])
