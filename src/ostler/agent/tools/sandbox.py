@@ -26,6 +26,8 @@ _NODE_HEAP_MB = 160
 _NODE_KILOBYTES = 524_288
 _DRAIN_SECONDS = 2.0
 _LEAST_NODE = (22, 18)
+_NODE = "/code/node"
+"""What the code sees of it."""
 _SYSTEM = ("/usr", "/bin", "/sbin", "/lib", "/lib32", "/lib64", "/etc/alternatives", "/etc/ld.so.cache")
 _CGROUPS = Path("/sys/fs/cgroup")
 _LIMITED = 'echo $$ > "$0/cgroup.procs" || exit 125; exec "$@"'
@@ -52,8 +54,11 @@ async def run_code(language: CodeLanguage, code: str, context: CallContext, give
         file, read = Path(folder) / ("main.py" if is_python else "main.ts"), Path(folder) / "input"
         file.write_text(code)
         read.write_bytes(given)
-        program = _python(group) if is_python else await _node(context.environ, group)
-        mounted = ("--ro-bind", str(file), f"/code/{file.name}", "--ro-bind", str(read), "/code/input")
+        mounted: tuple[str, ...] = ("--ro-bind", str(file), f"/code/{file.name}", "--ro-bind", str(read), "/code/input")
+        if is_python:
+            program = _python(group)
+        else:  # it may lie where the walls show nothing
+            program, mounted = _node(group), (*mounted, "--ro-bind", await _found_node(context.environ), _NODE)
         command = _in_group(group, (*walls, *mounted, "--remount-ro", "/", "--", *program))
         try:
             async with (
@@ -122,23 +127,20 @@ def _python(group: Path | None) -> tuple[str, ...]:
     return _bounded((interpreter, "-I", "/code/main.py"), "" if group else f"ulimit -v {_BYTES // 1024};")
 
 
-async def _node(environ: Mapping[str, str], group: Path | None) -> tuple[str, ...]:
-    program = shutil.which("node", path=environ.get("PATH", os.defpath))
-    version = await _version(program, environ) if program is not None else (0, 0)
-    if program is None or version < _LEAST_NODE:
-        found = f"it has {version[0]}.{version[1]}" if program is not None else "it has none"
-        raise ToolFailed(f"TypeScript needs Node.js 22.18 or later on this machine; {found}. Use Python instead.")
+def _node(group: Path | None) -> tuple[str, ...]:
     bounds = "" if group else f"ulimit -d {_NODE_KILOBYTES};"
-    command = (_visible(program), f"--max-old-space-size={_NODE_HEAP_MB}", "--no-warnings", "/code/main.ts")
-    return _bounded(command, bounds)
+    return _bounded((_NODE, f"--max-old-space-size={_NODE_HEAP_MB}", "--no-warnings", "/code/main.ts"), bounds)
 
 
-def _visible(program: str) -> str:
-    """Where it really is, which a sandbox must see."""
-    place = Path(program).resolve()
-    if not place.is_relative_to("/usr"):
-        raise ToolFailed(f"Node.js at {place} lies outside of /usr, which is all that a sandbox sees.")
-    return str(place)
+async def _found_node(environ: Mapping[str, str]) -> str:
+    """Where a Node really is that runs TypeScript; raises ToolFailed where there is none."""
+    folders = environ.get("PATH", os.defpath).split(os.pathsep)
+    found = [program for folder in folders if (program := shutil.which("node", path=folder)) is not None]
+    for program in found:
+        if await _version(program, environ) >= _LEAST_NODE:
+            return os.path.realpath(program)  # noqa: ASYNC240  a few links
+    seen = f"{', '.join(found)} is older" if found else "there is no `node` on its PATH"
+    raise ToolFailed(f"TypeScript needs Node.js 22.18 or later on this machine; {seen}. Use Python instead.")
 
 
 async def _version(program: str, environ: Mapping[str, str]) -> tuple[int, int]:
