@@ -10,7 +10,7 @@ from pathlib import Path
 
 sys.path[0] = str(Path(__file__).resolve().parents[1])  # so that `bench` is a package, wherever this is started
 
-from bench import agents, cluster, credentials, proxy, report, suite, web, workspaces  # noqa: E402 - needs the line above
+from bench import agents, cluster, credentials, own_agent, proxy, report, suite, web, workspaces  # noqa: E402 - needs the line above
 from bench.measures import MEASURES  # noqa: E402 - needs the line above
 from bench.scale import FULL, QUICK, Scale  # noqa: E402 - needs the line above
 
@@ -18,6 +18,7 @@ Part = tuple[str, Callable[[Scale], str]]
 PARTS: dict[str, Part] = {
     "peer": ("Beside the peer", suite.section),
     "agents": ("Agents, cold and warm", agents.section),
+    "own": ("Ostler's own agent", own_agent.section),
     "workspaces": ("Workspaces", workspaces.section),
     "web": ("The web UI", web.section),
     "cluster": ("A cluster", cluster.section),
