@@ -57,7 +57,7 @@ conformance: setup ## run every agent through the whole suite and write what was
 	@$(BIN)/python -m tools.coverage $(ARGS)
 	@$(BIN)/python -m tools.generate
 
-agents-drift: setup ## compare the newest version of each agent on npm with the recorded one (ARGS="pi" for one)
+agents-drift: setup ## compare the newest version of each agent on npm with the recorded one (ARGS="pi" for one, "pi@1.5.0" for a version)
 	@$(BIN)/python -m tools.agents_drift $(ARGS)
 
 agent-schemas: setup ## write schema/agents from the types that agents publish, or from recordings (ARGS="pi" for one)

@@ -33,6 +33,8 @@ FIXTURES = ROOT / "tests" / "fixtures" / "conformance"
 _JOBS = 2
 _MOST_TOLD = 12
 _DEEPEST = 8
+_WHOLE = "whole"
+"""A file beside the recordings of a version that went through all of the suite."""
 
 
 class Version(msgspec.Struct, frozen=True, kw_only=True):
@@ -125,6 +127,7 @@ def examined(adapter: Adapter, source: Npm, version: str) -> Version:
     suite = Suite.of(adapter, Programs(search=search, environ=kept, installer=installer))
     folder = WORK / "recorded" / adapter.info.id / version
     failed = asyncio.run(_recorded(suite, folder))
+    (folder / _WHOLE).touch()
     return Version(number=version, failed=failed, folder=folder)
 
 
@@ -141,20 +144,28 @@ def _faults(result: BehaviourResult) -> list[str]:
     return [*lost, *(f"{result.behaviour}: cannot read a frame: {error}" for error in result.unparsed)]
 
 
-def _compared(adapter: Adapter, source: Npm) -> int:
-    """Tell about one agent; 1 if the newest version does not do what the pinned one does."""
+def _pinned(adapter: Adapter, source: Npm, version: str) -> Path:
+    """The recordings of the pinned version: those of the tests, of an earlier run, or made now."""
+    agent = adapter.info.id
+    known, earlier = FIXTURES / agent, WORK / "recorded" / agent / version
+    if known.is_dir():
+        return known
+    return earlier if (earlier / _WHOLE).is_file() else examined(adapter, source, version).folder
+
+
+def _compared(adapter: Adapter, source: Npm, wanted: str) -> int:
+    """Tell about one agent; 1 if the version wanted, or the newest, does not do what the pinned one does."""
     agent, pinned = adapter.info.id, next(iter(source.packages.values()))
     try:
-        latest = newest(source)
+        latest = wanted or newest(source)
         if latest == pinned:
             print(f"{agent}: {pinned} is the newest", flush=True)
             return 0
         print(f"{agent}: {pinned} -> {latest}", flush=True)
-        known = FIXTURES / agent
-        old = known if known.is_dir() else examined(adapter, source, pinned).folder
+        old = _pinned(adapter, source, pinned)
         new = examined(adapter, source, latest)
     except (OSError, subprocess.SubprocessError, InstallFailed) as error:
-        print(f"{agent}: could not be compared: {error}", flush=True)
+        print(f"{agent}: could not be compared: {error} `{agent}@VERSION` compares another one.", flush=True)
         return 1
     found = drift(old, new.folder)
     print("\n".join([*told(found.new, "new"), *told(found.gone, "gone"), *(f"  FAILS {each}" for each in new.failed)]))
@@ -164,17 +175,18 @@ def _compared(adapter: Adapter, source: Npm) -> int:
 
 
 def main(names: list[str]) -> int:
-    """Compare the agents named, or all that npm has."""
+    """Compare the agents named, each with its newest version or as AGENT@VERSION, or all that npm has."""
     known = {
         adapter.info.id: (adapter, source)
         for adapter in ADAPTERS
         for source in adapter.sources
         if isinstance(source, Npm)
     }
-    if unknown := [name for name in names if name not in known]:
+    chosen = [(name, version) for name, _, version in (each.partition("@") for each in names or known)]
+    if unknown := [name for name, _ in chosen if name not in known]:
         print(f"'{unknown[0]}' is no agent of the npm registry. Possible: {', '.join(known)}.", file=sys.stderr)
         return 2
-    return max([_compared(*known[name]) for name in names or known])
+    return max([_compared(*known[name], version) for name, version in chosen])
 
 
 if __name__ == "__main__":

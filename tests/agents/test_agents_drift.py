@@ -6,9 +6,11 @@ from typing import Any
 
 import pytest
 
+from ostler.agents.adapter import Adapter
+from ostler.agents.pi import VERSION
 from ostler.agents.sources import Npm
 from tools import agents_drift
-from tools.agents_drift import drift, told
+from tools.agents_drift import Version, drift, told
 
 
 def recorded(folder: Path, case: str, *frames: dict[str, Any]) -> Path:
@@ -40,6 +42,26 @@ def test_the_newest_version_that_is_the_pinned_one_needs_no_comparison(
     told_lines = capsys.readouterr().out.splitlines()
     assert len(told_lines) >= 8
     assert all(line.endswith("is the newest") for line in told_lines)
+
+
+def test_a_version_can_be_named_and_what_was_recorded_is_not_recorded_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    examined: list[str] = []
+
+    def examine(_adapter: Adapter, _source: Npm, version: str) -> Version:
+        examined.append(version)
+        return Version(number=version, failed=(), folder=recorded(tmp_path / version, "text", {"type": version}))
+
+    monkeypatch.setattr(agents_drift, "WORK", tmp_path)
+    monkeypatch.setattr(agents_drift, "examined", examine)
+    assert agents_drift.main(["pi@9.0.0"]) == 0
+    earlier = tmp_path / "recorded" / "pi" / VERSION
+    earlier.mkdir(parents=True)
+    (earlier / "whole").touch()
+    assert agents_drift.main(["pi@9.0.0"]) == 0
+    assert examined == [VERSION, "9.0.0", "9.0.0"]
+    assert capsys.readouterr().out.splitlines()[:2] == [f"pi: {VERSION} -> 9.0.0", "  new  9.0.0 (all of it)"]
 
 
 def test_an_agent_that_no_registry_has_is_refused_and_a_registry_that_is_away_fails(
