@@ -8,7 +8,7 @@ import msgspec
 import pytest
 
 from ostler.agents.adapter import Installation
-from ostler.agents.opencode import BRIDGE, OpenCodeAdapter
+from ostler.agents.opencode import BRIDGE, SHARED, OpenCodeAdapter
 from ostler.base.errors import Unprocessable
 from ostler.wire.events import FileChangedData, ItemStartedData, PermissionData, QuestionData
 from ostler.wire.parts import FileRefPart, ImagePart, TextPart
@@ -358,6 +358,24 @@ def test_a_bridge_starts_its_server_and_listens_to_the_events_of_the_workspace()
     assert launch.argv[:4] == (sys.executable, "-I", "-S", str(BRIDGE))
     assert launch.argv[4:7] == ("/event?directory=%2Fwork%20space", "opencode", "OPENCODE_SERVER_PASSWORD")
     assert launch.argv[8:] == ("/bin/opencode", "serve", "--hostname", "127.0.0.1", "--port", "0")
+
+
+def test_a_session_takes_a_seat_at_a_shared_server_whose_home_is_nobody_s_own() -> None:
+    spec = spec_with(cwd="/work space", shared="/shared/a", instructions="Be kind.")
+    launch = OpenCodeAdapter().prepare(spec, INSTALLED)
+    assert (launch.argv[4], launch.argv[-1], launch.env) == ("/event?directory=%2Fwork%20space", "@/shared/a", {})
+    assert launch.shared is not None
+    assert launch.shared.argv[3:5] == (str(SHARED), "/shared/a")
+    assert launch.shared.argv[8:10] == ("/bin/opencode", "serve")
+    config = json.loads(launch.shared.env["OPENCODE_CONFIG_CONTENT"])
+    assert config["instructions"] == ["/shared/a/home/.ostler/instructions.md"]
+
+
+def test_a_shared_server_is_told_to_end_the_turn_of_a_session_that_is_gone() -> None:
+    played = _ready(shared="/shared/a")
+    path = f"/session/{SESSION}/abort?directory=%2Fworkspaces%2Fone"
+    assert [(sent["method"], sent["path"]) for sent in played.sent[-1:]] == [("LAST", path)]
+    assert [sent["method"] for sent in _ready().sent].count("LAST") == 0
 
 
 def test_a_session_s_provider_is_the_only_one() -> None:

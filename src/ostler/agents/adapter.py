@@ -141,6 +141,8 @@ class Info(msgspec.Struct, frozen=True, kw_only=True):
     """Whether its conversations are kept by a service elsewhere, so that a copy of its home is no copy of them."""
     continues_turns: bool = False
     """Whether a new process goes on with the turn in which the one before it died, and repeats nothing of it."""
+    can_share: bool = False
+    """Whether several sessions can use one process of it, where the settings allow that."""
     unconverted: dict[str, str] = msgspec.field(default_factory=dict)
     """Capabilities that the agent has by itself but Ostler does not convert -> why."""
     settings_schema: dict[str, Any] = msgspec.field(default_factory=dict)
@@ -199,6 +201,14 @@ class Launch(msgspec.Struct, frozen=True, kw_only=True):
     links: dict[str, str | None] = msgspec.field(default_factory=dict)
     """Path below the session's home -> what it stands for elsewhere; None for a link that is not wanted any more."""
     framing: Literal["lines", "content-length"] = "lines"
+    shared: "Launch | None" = None
+    """The process that this one takes a seat at, for a spec that names a folder for it."""
+
+
+def of_shared(spec: AgentSpec) -> AgentSpec:
+    """The spec of the process that a session shares: its home is nobody's own, and it works where it is told to."""
+    home = f"{spec.shared}/home"
+    return msgspec.structs.replace(spec, shared=None, home=home, cwd=home)
 
 
 class Ready(msgspec.Struct, frozen=True, kw_only=True):

@@ -120,6 +120,8 @@ class AgentSpec(msgspec.Struct, frozen=True, kw_only=True):
     """What the runner lets it log in with, if it brings nothing of its own: a file in its home, or a variable."""
     continues: Continued | None = None
     """The turn that it goes on with."""
+    shared: str | None = None
+    """The folder of the process that it shares with other sessions; the runner decides that."""
 
 
 class Accepted(msgspec.Struct, frozen=True, kw_only=True):

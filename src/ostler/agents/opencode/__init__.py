@@ -1,4 +1,4 @@
-"""OpenCode: one `opencode serve` per session, spoken to over HTTP and server-sent events through a bridge beside it."""
+"""OpenCode: an `opencode serve` per session or for several, spoken to over HTTP through a bridge of the session."""
 
 import json
 import sys
@@ -17,6 +17,7 @@ from ostler.agents.adapter import (
     Launch,
     Login,
     all_but,
+    of_shared,
 )
 from ostler.agents.opencode.translator import OpenCodeTranslator
 from ostler.agents.sources import Download, Npm, OnPath, Source
@@ -26,6 +27,9 @@ from ostler.wire.providers import HttpMcpServer, McpServer, Provider, ProviderTy
 from ostler.wire.running import AgentSpec
 
 BRIDGE = Path(__file__).parents[2] / "programs" / "bridges" / "http.py"
+SHARED = BRIDGE.with_name("shared.py")
+ALONE_SECONDS = 10.0
+"""How long a shared server stays when no session uses it."""
 LARGEST_EVENT = 64 * 2**20
 VERSION = "1.18.18"
 PROVIDER = "ostler"
@@ -41,8 +45,9 @@ INFO = Info(
         command=("auth", "login", "-p", "openai", "-m", "ChatGPT Pro/Plus (headless)"),
     ),
     capabilities=all_but("shared_process"),
+    can_share=True,
     unconverted={
-        "shared_process": "one process can serve many sessions; Ostler gives each session its own",
+        "shared_process": "each session has a process of its own, unless the setting `shared_agents` names `opencode`",
     },
     modes=(
         Mode(id="build", name="Build", description="Does what the prompt says."),
@@ -77,6 +82,7 @@ _NO_PLUGINS = {
 would download it anew for every session, 94 MB that keep a processor busy for eight seconds."""
 _OWN_PROVIDER_ENV = {"OPENCODE_DISABLE_MODELS_FETCH": "1"}  # the list of the world's models is of no use then
 _CONFIG = "OPENCODE_CONFIG_CONTENT"
+_USER, _PASSWORD = "opencode", "OPENCODE_SERVER_PASSWORD"
 _PLATFORMS = ("linux-x64", "linux-x64-musl", "linux-arm64", "linux-arm64-musl", "darwin-arm64", "darwin-x64")
 _ABOUT = "https://api.github.com/repos/anomalyco/opencode/releases"
 _RELEASES = "https://github.com/anomalyco/opencode/releases/download/v{version}/opencode-{platform}"
@@ -126,8 +132,15 @@ class OpenCodeAdapter:
 
     def prepare(self, spec: AgentSpec, installation: Installation) -> Launch:
         """Describe the start; whatever we decide goes into one variable, so no file of the user is touched."""
-        model = _model(spec)
         _mode(spec)
+        serve = (*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0")
+        if spec.shared is None:
+            return self._served(spec, _bridge(spec, *serve))
+        holder = (sys.executable, "-I", "-S", str(SHARED), spec.shared, str(ALONE_SECONDS), _USER, _PASSWORD, *serve)
+        return Launch(argv=_bridge(spec, f"@{spec.shared}"), shared=self._served(of_shared(spec), holder))
+
+    def _served(self, spec: AgentSpec, argv: tuple[str, ...]) -> Launch:
+        model = _model(spec)
         config: dict[str, Any] = {
             "autoupdate": False,
             "share": "disabled",
@@ -137,11 +150,8 @@ class OpenCodeAdapter:
             "mcp": {name: _mcp(server) for name, server in spec.mcp_servers.items()},
             "instructions": [path] if (path := instructions.path_of(spec)) else [],
         }
-        events = f"/event?directory={quote(spec.cwd, safe='')}"
-        options = (events, "opencode", "OPENCODE_SERVER_PASSWORD", str(LARGEST_EVENT))
-        serve = (*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0")
         return Launch(
-            argv=(sys.executable, "-I", "-S", str(BRIDGE), *options, *serve),
+            argv=argv,
             env={**_ENV, **({} if spec.provider is None else _OWN_PROVIDER_ENV), _CONFIG: json.dumps(config)},
             files={**(_NO_PLUGINS if instructions.has_own_home(spec) else {}), **instructions.files_of(spec)},
         )
@@ -149,6 +159,11 @@ class OpenCodeAdapter:
     def translator(self, spec: AgentSpec) -> OpenCodeTranslator:
         """A fresh translator for one process."""
         return OpenCodeTranslator(spec, model=_model(spec), mode=_mode(spec))
+
+
+def _bridge(spec: AgentSpec, *server: str) -> tuple[str, ...]:
+    events = f"/event?directory={quote(spec.cwd, safe='')}"
+    return (sys.executable, "-I", "-S", str(BRIDGE), events, _USER, _PASSWORD, str(LARGEST_EVENT), *server)
 
 
 def _model(spec: AgentSpec) -> tuple[str, str] | None:

@@ -60,6 +60,11 @@ class Talk:
         full = f"{path}?directory={quote(self.spec.cwd, safe='')}"
         return Send(msgspec.json.encode({"id": self._next, "method": method, "path": full, "body": body}))
 
+    def abort_at_the_end(self) -> Send:
+        """What a shared server is asked when this process has ended: nobody else would end the turn then."""
+        path = f"/session/{self.session}/abort?directory={quote(self.spec.cwd, safe='')}"
+        return Send(msgspec.json.encode({"id": 0, "method": "LAST", "path": path}))
+
     def respond(self, request_id: int, status: int, body: Body) -> Sequence[Output]:
         """The response to a request."""
         handler = self._calls.pop(request_id, None)

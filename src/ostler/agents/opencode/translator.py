@@ -131,7 +131,7 @@ class OpenCodeTranslator:
             models=self._models,
             modes=self._modes,
         )
-        return (ready,)
+        return (ready,) if self._talk.spec.shared is None else (self._talk.abort_at_the_end(), ready)
 
     # The conversation
 

@@ -1,9 +1,11 @@
 """Stands between Ostler and an agent that is a local HTTP server, so that its frames come over pipes like all others.
 
     http.py EVENTS USER PASSWORD_VARIABLE LARGEST COMMAND [ARGUMENT ...]
+    http.py EVENTS USER PASSWORD_VARIABLE LARGEST @FOLDER
 
-It starts the server with a new password in PASSWORD_VARIABLE, finds its address in what it prints, and reads the event
-stream at the path EVENTS. Frames are JSON lines. What is written to the bridge is a request; requests are performed one
+It starts the server with a new password in PASSWORD_VARIABLE and finds its address in what it prints, or takes a seat
+at one that is shared (shared.py) and has its door in FOLDER. Then it reads the event stream at the path EVENTS. Frames
+are JSON lines. What is written to the bridge is a request; requests are performed one
 after the other, and the first one when the event stream is open, so that no event is missed:
 
     in  {"id": 1, "method": "POST", "path": "/session", "body": {...}}
@@ -12,9 +14,11 @@ after the other, and the first one when the event stream is open, so that no eve
     out {"event": {"type": "overlong", "size": 70000000}}      instead of one with more than LARGEST bytes
 
 A request with the method EXIT ends the server, with its body as the reason: the way of a translator to say that a start
-has failed. What the server prints, and why the bridge ended it, goes to stderr. The bridge ends as its server did, with
-the same code or by the same signal, and the end of its input is the end of the server. Nothing is kept in memory for a
-reader that does not read: the event stream is then not read either.
+has failed. One with the method LAST has no response: its path is POSTed to a shared server when the bridge has ended,
+whatever it died of, because the server goes on. What the server prints, and why the bridge ended it, goes to stderr.
+The bridge ends as its server did, with the same code or by the same signal, and the end of its input is the end of the
+server, or of its seat there. Nothing is kept in memory for a reader that does not read: the event stream is then not
+read either.
 """
 
 import base64
@@ -25,6 +29,7 @@ import os
 import re
 import resource
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -37,6 +42,10 @@ WAITING_REQUESTS = 16
 GRACE_SECONDS = 5.0
 LAST_SECONDS = 2.0
 NOT_STARTED = 127
+DOOR = "door"
+SHARED_LOST = 1
+Ends = SimpleQueue[str]
+"""Gets a reason, or nothing if it was told already, when there is one to end."""
 _ADDRESS = re.compile(rb"listening on http://([^\s/]+)[\s/]")
 _STDOUT, _STDERR = 1, 2
 
@@ -53,14 +62,20 @@ class Options(NamedTuple):
 class Server:
     """The agent's process."""
 
-    def __init__(self, command: Sequence[str], env: dict[str, str], ends: "SimpleQueue[str]") -> None:
+    def __init__(self, command: Sequence[str], variable: str, ends: Ends) -> None:
+        """`variable` hands it a password of its own."""
+        self.password = os.urandom(24).hex()
+        env = {**os.environ, variable: self.password}
         self._process = subprocess.Popen(command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE)
         self._ends = ends
         self.address: SimpleQueue[str] = SimpleQueue()
         """Filled once, when the server has printed where it is."""
         self.gone = threading.Event()
-        self._printing = _thread(self._pass_on)
-        _thread(self._wait)
+        self._printing = thread(self._pass_on)
+        thread(self._wait)
+
+    def ask_at_the_end(self, path: str) -> None:
+        """It ends with us, and nothing is left to be asked."""
 
     def stop(self) -> int:
         """End it, gently first; returns its code when all that it printed has been passed on."""
@@ -82,7 +97,7 @@ class Server:
         greeting: bytes | None = b""
         pipe = self._process.stdout
         while pipe is not None and (chunk := os.read(pipe.fileno(), CHUNK_BYTES)):
-            _say(chunk)
+            say(chunk)
             if greeting is not None:
                 greeting = self._look_for_address(greeting + chunk)
 
@@ -91,6 +106,53 @@ class Server:
             self.address.put(found[1].decode())
             return None
         return greeting[-CHUNK_BYTES:]
+
+
+class Shared:
+    """A seat at a server that others use too."""
+
+    def __init__(self, folder: str, ends: Ends) -> None:
+        self._seat = _seat_in(folder)
+        self._ends = ends
+        self.address: SimpleQueue[str] = SimpleQueue()
+        """Filled once, when the server has told where it is."""
+        self.password = ""
+        """Known when the address is."""
+        self.gone = threading.Event()
+        self._code = SHARED_LOST
+        thread(self._listen)
+
+    def ask_at_the_end(self, path: str) -> None:
+        """What to POST when we are gone."""
+        with contextlib.suppress(OSError):  # it may have ended
+            self._seat.sendall(_json({"last": path}) + b"\n")
+
+    def stop(self) -> int:
+        """Give up the seat; the code of the server if that has ended."""
+        if self.gone.is_set():
+            return self._code
+        return -signal.SIGTERM
+
+    def _listen(self) -> None:
+        with contextlib.suppress(OSError), self._seat.makefile("rb") as lines:
+            for line in lines:
+                heard = json.loads(line)
+                self._code = heard.get("code", self._code)
+                if "address" in heard:
+                    self.password = heard["password"]
+                    self.address.put(heard["address"])
+        self.gone.set()
+        self._ends.put("The process that this session shares with others has ended.")
+
+
+def _seat_in(folder: str) -> socket.socket:
+    place = os.open(folder, os.O_PATH | os.O_CLOEXEC)
+    seat = socket.socket(socket.AF_UNIX)
+    try:
+        seat.connect(f"/proc/self/fd/{place}/{DOOR}")
+    finally:
+        os.close(place)
+    return seat
 
 
 class Client:
@@ -128,18 +190,18 @@ class Client:
 class Bridge:
     """The server, whoever talks to it, and the frames between it and Ostler."""
 
-    def __init__(self, options: Options, command: Sequence[str], ends: "SimpleQueue[str]") -> None:
+    def __init__(self, options: Options, command: Sequence[str], ends: Ends) -> None:
         self._options = options
         self._ends = ends
-        self._password = os.urandom(24).hex()
         self._lock = threading.Lock()
         self._waiting: Queue[bytes] = Queue(WAITING_REQUESTS)
         self._opened: SimpleQueue[Client | None] = SimpleQueue()
         """Filled when the event stream is open, or when there is no hope of it."""
-        self.server = Server(command, {**os.environ, options.variable: self._password}, ends)
-        self._listening = _thread(self._listen)
-        self._performing = _thread(self._perform)
-        _thread(self._read)
+        shared = command[0].removeprefix("@")
+        self.server = Server(command, options.variable, ends) if shared == command[0] else Shared(shared, ends)
+        self._listening = thread(self._listen)
+        self._performing = thread(self._perform)
+        thread(self._read)
 
     def finish(self) -> None:
         """The server is gone: wait, but not for ever, until what it still said has been passed on."""
@@ -151,7 +213,8 @@ class Bridge:
 
     def _listen(self) -> None:
         """Pass events on until the stream ends; a server that lives on without it is of no use."""
-        client = Client(self.server.address.get(), self._options.user, self._password, self._options.largest)
+        address = self.server.address.get()
+        client = Client(address, self._options.user, self.server.password, self._options.largest)
         try:
             with client.call("GET", self._options.events) as stream:
                 problem = self._follow(stream, client)
@@ -190,6 +253,9 @@ class Bridge:
             if request["method"] == "EXIT":
                 self._ends.put(str(request["body"]))
                 return
+            if request["method"] == "LAST":
+                self.server.ask_at_the_end(request["path"])
+                continue
             status, body = client.answer(request["method"], request["path"], request.get("body"))
             self._write(b'{"response":%d,"status":%d,"body":%b}\n' % (request["id"], status, body))
 
@@ -199,10 +265,11 @@ class Bridge:
             _write_all(_STDOUT, frame)
 
 
-def _thread(work: Callable[[], None]) -> threading.Thread:
-    thread = threading.Thread(target=work, daemon=True)
-    thread.start()
-    return thread
+def thread(work: Callable[[], None]) -> threading.Thread:
+    """Work beside everything else; it ends with the program."""
+    begun = threading.Thread(target=work, daemon=True)
+    begun.start()
+    return begun
 
 
 def _json(value: Any) -> bytes:
@@ -224,12 +291,13 @@ def _write_all(descriptor: int, data: bytes) -> None:
         rest = rest[os.write(descriptor, rest) :]
 
 
-def _say(words: bytes) -> None:
+def say(words: bytes) -> None:
+    """Print beside the frames."""
     with contextlib.suppress(OSError):
         _write_all(_STDERR, words)
 
 
-def _leave(code: int) -> NoReturn:
+def leave(code: int) -> NoReturn:
     """End as the server did, at once: a thread may wait for a reader for ever."""
     if code < 0:
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
@@ -241,21 +309,21 @@ def _leave(code: int) -> NoReturn:
 
 def main(options: Options, command: Sequence[str]) -> NoReturn:
     """Run the server until there is a reason to end it."""
-    ends: SimpleQueue[str] = SimpleQueue()
+    ends: Ends = SimpleQueue()
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, lambda *_: ends.put(""))
     threading.excepthook = lambda failed: ends.put(f"The bridge failed: {failed.exc_value!r}")
     try:
         bridge = Bridge(options, command, ends)
     except OSError as error:
-        _say(f"Cannot start {command[0]}: {error.strerror}\n".encode())
-        _leave(NOT_STARTED)
+        say(f"Cannot start {command[0]}: {error.strerror}\n".encode())
+        leave(NOT_STARTED)
     why = ends.get()
     code = bridge.server.stop()
     bridge.finish()
     if why:
-        _say(f"\n{why}\n".encode())  # after all that the server said itself
-    _leave(code)
+        say(f"\n{why}\n".encode())  # after all that the server said itself
+    leave(code)
 
 
 if __name__ == "__main__":
