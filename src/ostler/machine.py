@@ -130,6 +130,7 @@ def made_runner(settings: Settings, workspaces: LocalWorkspaces, *, freeze_after
         auto_install=settings.auto_install,
         share_credentials=settings.share_credentials,
         warm=settings.warm_agents,
+        shared=_shared_agents(settings),
         workspaces=workspaces,
     )
     runner.start()
@@ -149,6 +150,14 @@ def _installer(settings: Settings, environ: Mapping[str, str], search: list[str]
 
 def _known_agents() -> dict[str, Adapter]:
     return {name: adapter for adapter in ADAPTERS for name in (adapter.info.id, *adapter.info.aliases)}
+
+
+def _shared_agents(settings: Settings) -> tuple[str, ...]:
+    able = tuple(adapter.info.id for adapter in ADAPTERS if adapter.info.can_share)
+    if unable := [name for name in settings.shared_agents if name not in able]:
+        reason = f"no process of this agent can serve several sessions. Possible: {', '.join(able)}."
+        raise SettingsError(name="shared_agents", value=unable[0], reason=reason)
+    return settings.shared_agents
 
 
 def custom_agents(settings: Settings) -> list[Adapter]:

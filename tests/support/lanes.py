@@ -84,6 +84,7 @@ PLACES: dict[str, str] = {
     "tests/server/sessions/test_log_limit.py": "server",
     "tests/server/sessions/test_memory.py": "server",
     "tests/server/sessions/test_session_folders.py": "server",
+    "tests/server/sessions/test_shared_process.py": "server",
     "tests/server/sessions/test_traces.py": "server",
     "tests/server/sessions/test_warm_start.py": "server",
     "tests/server/store/test_damaged_files.py": "server",

@@ -255,6 +255,13 @@ class Settings(IdentitySettings, frozen=True, kw_only=True, forbid_unknown_field
         int,
         Meta(ge=0, le=100, description="Agents started ahead for sessions like the last ones; 0 starts none ahead."),
     ] = 0
+    shared_agents: Annotated[
+        tuple[str, ...],
+        _about(
+            "Agents of which several sessions use one process: those of one person in one project that would start the "
+            "same one. Possible: opencode. None by default: each session has a process of its own."
+        ),
+    ] = ()
     idle_timeout_seconds: Annotated[
         Seconds,
         _about("An idle session's agent is ended after this time; the next prompt wakes it. 0 keeps it running."),

@@ -5,6 +5,8 @@ import functools
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 
+import msgspec
+
 from ostler.agents.adapter import Adapter, Installation, Ready
 from ostler.agents.coverage import coverage_of
 from ostler.base.casing import camel
@@ -35,8 +37,9 @@ class Catalogue:
         progress: Callable[[str], str | None],
         counts: Mapping[str, Counts],
         logged_in: Callable[[Adapter], bool],
+        shares: Callable[[Adapter], bool],
     ) -> None:
-        """`progress` is the last thing an installation of an agent said."""
+        """`progress` is the last thing an installation of an agent said; `shares` is whether its sessions share one."""
         self._adapters = adapters
         self._environ = environ
         self._finder = finder
@@ -44,6 +47,7 @@ class Catalogue:
         self._progress = progress
         self._counts = counts
         self._logged_in = logged_in
+        self._shares = shares
         self._reported_logins: dict[str, bool] = {}
         self._offers: dict[str, Ready] = {}
         self._commands: dict[str, tuple[Command, ...]] = {}
@@ -103,7 +107,7 @@ class Catalogue:
     def _description(
         self, adapter: Adapter, found: Installation | None, version: str | None, credentials: Sequence[Found]
     ) -> Agent:
-        info = adapter.info
+        info, shares = adapter.info, self._shares(adapter)
         offer = self._offers.get(info.id, Ready())
         tested = tested_version(adapter.sources)
         return Agent(
@@ -113,8 +117,10 @@ class Catalogue:
             aliases=info.aliases,
             installed=found is not None,
             versions=_distinct(version, *self._finder.versions(adapter)),
-            capabilities=info.capabilities,
-            coverage=_coverage(info.id),
+            capabilities=msgspec.structs.replace(info.capabilities, shared_process=True)
+            if shares
+            else info.capabilities,
+            coverage={**_coverage(info.id), "sharedProcess": "converted"} if shares else _coverage(info.id),
             modes=offer.modes or info.modes,
             models=offer.models or info.models,
             limits=info.limits,

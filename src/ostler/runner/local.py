@@ -1,7 +1,7 @@
 """The runner of this machine: agents as plain processes under keepers."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
@@ -24,6 +24,7 @@ from ostler.runner.execution.connection import AgentConnection
 from ostler.runner.execution.dialogue import Counts
 from ostler.runner.execution.limits import Limits
 from ostler.runner.execution.pool import Pool
+from ostler.runner.execution.sharing import SharedProcesses
 from ostler.runner.imports.own import OwnConversations
 from ostler.runner.installs.finder import Finder
 from ostler.runner.installs.installations import Installations, RunningInstallation
@@ -62,11 +63,13 @@ class LocalRunner(OwnConversations):
         auto_install: bool = True,
         share_credentials: bool = False,
         warm: int = 0,
+        shared: Collection[str] = (),
         workspaces: LocalWorkspaces | None = None,
     ) -> None:
         """`folder` holds keepers, spares and sessions; `named` holds commands of agents from the settings.
 
-        Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come.
+        Without an installer nothing can be installed. `warm` is how many agents may wait for sessions to come, `shared`
+        names agents of which several sessions use one process.
         """
         super().__init__(Path(environ.get("HOME") or folder), SessionFolders(folder), environ)
         self._nursery = NurseryHandle(environ)
@@ -86,6 +89,7 @@ class LocalRunner(OwnConversations):
         self._counts = {name: Counts() for name in self._adapters}
         self._connections: set[AgentConnection] = set()
         self._pool = Pool(warm, folder / "spares", self._open)
+        self._shared = SharedProcesses(folder / "shared", shared, self._starter, self._nursery, limits)
         self._catalogue = Catalogue(
             adapters,
             environ=environ,
@@ -94,6 +98,7 @@ class LocalRunner(OwnConversations):
             progress=self._installations.progress,
             counts=self._counts,
             logged_in=self._logins.shared.is_there,
+            shares=self._shared.has,
         )
         self._closing = False
 
@@ -160,7 +165,7 @@ class LocalRunner(OwnConversations):
         sink = self._logins.shared.watched(adapter, spec, sink)
         spec = self._logins.shared.given(adapter, self._sessions.placed(spec))
         # a spare would keep a workspace in use that it is not the session's agent in
-        ours = spec.workspace is None
+        ours = spec.workspace is None and not self._shared.has(adapter)
         if ours and (spare := await self._pool.take(spec, self._keepers.of(spec), sink)) is not None:
             return spare
         return await self._launch(adapter, installation, spec, sink)
@@ -178,6 +183,7 @@ class LocalRunner(OwnConversations):
     ) -> AgentConnection:
         if self._workspaces is not None:
             spec = self._workspaces.inside(spec)
+        spec = self._shared.placed(adapter, installation, spec)
         launch = self._logins.shared.linked(adapter, spec, adapter.prepare(spec, installation))
         record = StartRecord(
             spec=spec,
@@ -186,9 +192,10 @@ class LocalRunner(OwnConversations):
             max_item_length=self._limits.max_item_length,
             started_at=SystemClock().now(),
         )
-        connection = self._connection(adapter, record, self._keepers.of(spec), sink)
         try:
-            await connection.open(self._starter, self._nursery, launch)
+            async with self._shared.seat(spec, launch):
+                connection = self._connection(adapter, record, self._keepers.of(spec), sink)
+                await connection.open(self._starter, self._nursery, launch)
         except AgentStartFailed as error:
             raise await self._explained(adapter, installation, error) from error
         self._catalogue.heard(adapter, connection.ready)
@@ -235,6 +242,7 @@ class LocalRunner(OwnConversations):
     async def surviving(self) -> list[ProcessRef]:
         """The newest process of each session; what its predecessors left on disk is removed."""
         await asyncio.to_thread(self._pool.clear)
+        await self._shared.recall()
         return await self._keepers.surviving()
 
     async def adopt(self, survivor: ProcessRef, sink: Sink, *, known: int) -> Connection:
@@ -259,6 +267,7 @@ class LocalRunner(OwnConversations):
         leaving = [connection.detach() for connection in self._connections]
         ending = (self._installations.close(), self._logins.close(), self._catalogue.close())
         await asyncio.gather(*ending, *leaving, return_exceptions=True)
+        self._shared.release()
         self._nursery.abandon()
 
     async def _install_for(self, adapter: Adapter, sink: Sink) -> Installation:
@@ -290,6 +299,7 @@ class LocalRunner(OwnConversations):
         await self._pool.close()
         ending = [connection.close(force=False) for connection in self._connections]
         await asyncio.gather(self._installations.close(), self._logins.close(), self._catalogue.close(), *ending)
+        await self._shared.close()
         await self._nursery.close()
 
     async def stats(self) -> RunnerStats:

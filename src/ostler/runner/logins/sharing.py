@@ -37,6 +37,8 @@ class SharedLogins:
 
     def linked(self, adapter: Adapter, spec: AgentSpec, launch: Launch) -> Launch:
         """The start with the files of a login that the session shares."""
+        if launch.shared is not None:  # who logs in is the process that it shares
+            return msgspec.structs.replace(launch, shared=self.linked(adapter, spec, launch.shared))
         files = self.files(adapter) if spec.shared_login == "file" else {}
         links = {file: files.get(file) for file in adapter.info.login.files}
         return msgspec.structs.replace(launch, links=links) if links else launch
