@@ -2,10 +2,11 @@
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, chdir, contextmanager
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,15 @@ def running(folder: Path, argv: list[str]) -> Iterator[Program]:
             process.kill()
 
 
+@contextmanager
+def seat(folder: Path) -> Iterator[None]:
+    """A place that is taken, as by a runner that starts a session."""
+    with chdir(folder), socket.socket(socket.AF_UNIX) as taken:
+        taken.connect("door")
+        assert taken.recv(1)
+        yield
+
+
 def do(process: Program, body: str) -> str:
     """The answer to a request."""
     assert process.stdin is not None
@@ -65,7 +75,10 @@ def ended(process: Program) -> tuple[int, str]:
 def two(tmp_path: Path) -> Iterator[tuple[Program, Program, Program]]:
     with ExitStack() as stack:
         held = stack.enter_context(holder(tmp_path, *WEB))
-        yield held, stack.enter_context(bridge(tmp_path)), stack.enter_context(bridge(tmp_path))
+        with seat(tmp_path):
+            one, other = (stack.enter_context(bridge(tmp_path)) for _ in range(2))
+            assert ['"did": "begin"' in do(each, '"begin"') for each in (one, other)] == [True, True]
+        yield held, one, other
 
 
 def test_bridges_share_a_server_until_the_last_of_them_is_gone(two: tuple[Program, Program, Program]) -> None:
