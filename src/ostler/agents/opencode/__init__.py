@@ -135,11 +135,11 @@ class OpenCodeAdapter:
         _mode(spec)
         serve = (*installation.command, "serve", "--hostname", "127.0.0.1", "--port", "0")
         if spec.shared is None:
-            return self._served(spec, _bridge(spec, *serve))
+            return self._server_launch(spec, _bridge(spec, *serve))
         holder = (sys.executable, "-I", "-S", str(SHARED), spec.shared, str(ALONE_SECONDS), _USER, _PASSWORD, *serve)
-        return Launch(argv=_bridge(spec, f"@{spec.shared}"), shared=self._served(of_shared(spec), holder))
+        return Launch(argv=_bridge(spec, f"@{spec.shared}"), shared=self._server_launch(of_shared(spec), holder))
 
-    def _served(self, spec: AgentSpec, argv: tuple[str, ...]) -> Launch:
+    def _server_launch(self, spec: AgentSpec, argv: tuple[str, ...]) -> Launch:
         model = _model(spec)
         config: dict[str, Any] = {
             "autoupdate": False,
