@@ -1,5 +1,5 @@
 // One session: header, timeline, what waits, composer, side panel.
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { Boundary } from "../parts/boundary";
 import { AskCard } from "../session/asks";
@@ -8,7 +8,7 @@ import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
 import { pressEscape } from "../session/escape";
 import { SessionHeader } from "../session/header";
-import { Panel, type Tab } from "../session/panel";
+import type { Tab } from "../session/panel";
 import { Enlarge, LargePicture, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
 import { isForeign } from "../state/keys";
@@ -16,6 +16,8 @@ import { visited } from "../state/recent";
 import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { isUnread, markRead, seen } from "../state/unread";
+
+const Panel = lazy(() => import("../session/panel"));
 
 export default function SessionPage({ id }: { id: string }) {
   return (
@@ -104,7 +106,9 @@ function View({ title }: { title: string }) {
             </div>
           </div>
         </section>
-        {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
+        <Suspense fallback={null}>
+          {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
+        </Suspense>
         {large && <LargePicture {...large} onClose={() => setLarge(undefined)} />}
       </div>
     </Enlarge>

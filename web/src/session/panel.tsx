@@ -23,7 +23,7 @@ const WorkspaceChanges = lazy(() => import("./changes"));
 export const TABS = ["changes", "files", "plan", "hosts", "details", "events"] as const;
 export type Tab = (typeof TABS)[number];
 
-export function Panel({ tab, onTab, onClose }: { tab: Tab; onTab(tab: Tab): void; onClose(): void }) {
+export default function Panel({ tab, onTab, onClose }: { tab: Tab; onTab(tab: Tab): void; onClose(): void }) {
   const move = (step: number) => onTab(TABS[(TABS.indexOf(tab) + step + TABS.length) % TABS.length]!);
   return (
     <aside
