@@ -107,7 +107,10 @@ export function useSession(client: Client, id: string): UsedSession {
     client.sessions.open(id).then((found) => {
       if (over) return;
       setSession(found);
-      unsubscribe = found.onEvent(inBatches((events) => over || take(events)), { onError: fail });
+      unsubscribe = found.onEvent(
+        inBatches((events) => over || take(events)),
+        { onError: fail },
+      );
     }, fail);
     return () => {
       over = true;

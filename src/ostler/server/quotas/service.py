@@ -15,7 +15,7 @@ from ostler.base.errors.access import LimitReached
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import Scope
 from ostler.server.quotas.rates import Place, Rates
-from ostler.server.store.access import LimitsRow
+from ostler.server.store.access import LimitsRow, UploadedBy
 from ostler.server.store.peers import Peers
 from ostler.server.store.protocol import Store
 from ostler.wire.events import SessionStatus
@@ -249,8 +249,8 @@ class Quotas:
             for place in (("tenant", tenant), ("project", turns.project), ("actor", turns.actor)):
                 used[place]["tokens_per_day"] += turns.tokens
                 used[place]["cost_per_day"] += turns.cost
-        sent_before = await self._store.access.uploaded_on(today, projects)
-        for sent in (*sent_before, *(each for each in self._coming if each.project in projects)):
+        coming = [UploadedBy(each.project, each.actor, each.size) for each in self._coming if each.project in projects]
+        for sent in [*await self._store.access.uploaded_on(today, projects), *coming]:
             for place in (("tenant", tenant), ("project", sent.project), ("actor", sent.actor)):
                 used[place]["upload_bytes_per_day"] += sent.size
         return used
