@@ -53,6 +53,7 @@ async function signOut(): Promise<void> {
 
 /** In all browsers, this one too. */
 async function signOutEverywhere(): Promise<void> {
+  await stopPush().catch(() => undefined);
   await api.signOutEverywhere();
   location.assign("/");
 }
