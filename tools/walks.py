@@ -32,6 +32,7 @@ BESIDE = (
     "server/search/service.py",  # the index of search follows every log
     "server/tasks/retention.py",  # removes what is old
     "server/engine/embedded.py",  # calls webhooks
+    "server/sessions/work/snapshot_uploads.py",  # uploads what a session has after a turn
     "server/webhooks/telling.py",  # looks what webhooks want to hear
 )
 """Loops of their own that a request wakes and does not wait for; what they call is no part of its walk."""

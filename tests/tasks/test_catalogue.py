@@ -16,12 +16,14 @@ def test_the_agents_say_what_they_are_set_with(api: httpx.Client) -> None:
     (mock,) = [agent for agent in api.get("/agents").json()["items"] if agent["type"] == "mock"]
     schema = api.get(mock["settingsSchemaRef"].removeprefix("/api/v1")).json()
     assert sorted(schema["properties"]) == [
+        "codeTools",
         "env",
         "instructions",
         "mcpServers",
         "mode",
         "model",
         "permissionMode",
+        "permissionRules",
         "provider",
         "turnTimeoutSeconds",
         "variant",

@@ -42,7 +42,7 @@ def _restarted_result(state: Path, folder: Path, session: str) -> Json:
         return {**found, "events": events(api, session), "deliveries": events(api, session, "delivery.completed")}
 
 
-@pytest.mark.parametrize("commit", [4, 6, 8, 11])
+@pytest.mark.parametrize("commit", [5, 6, 8, 11])
 def test_a_task_is_done_once_wherever_the_server_is_killed(commit: int, tmp_path: Path, state_dir: Path) -> None:
     project = make_repository(tmp_path / "project")
     before = tree_hash(project)

@@ -173,7 +173,8 @@ def test_what_an_earlier_version_owed_is_told(repository: Path, state_dir: Path)
                 "DROP TABLE template_revisions; DROP TABLE template_tags; DROP TABLE schedules; DROP TABLE fires;"
                 "DROP TABLE triggers; DROP TABLE deliveries; DROP TABLE project_webhooks; DROP TABLE webhook_calls;"
                 "DROP TABLE limits; DROP TABLE turn_uses; DROP TABLE audit; DROP TABLE audit_heads; DROP TABLE people;"
-                "DROP TABLE tenants; DROP TABLE projects; DROP TABLE api_keys;"
+                "DROP TABLE tenants; DROP TABLE projects; DROP TABLE api_keys; DROP TABLE upload_uses;"
+                "DROP TABLE audit_removed; DROP TABLE reads; DROP TABLE sign_ins;"
                 "DROP INDEX sessions_by_runner; ALTER TABLE sessions DROP COLUMN runner;"
                 "PRAGMA user_version = 7"
             )

@@ -20,7 +20,9 @@ BEYOND_A_SCHEMA = {
     "something to say, in one of several places": r"prompt is empty|must not be empty|has no text, image or file",
     "who spoke last": r"must be from the user|decides no permission|last message must be the user's",
     "what the agent offers": r"agentMode:|takes none",
-    "what no agent takes": r"skills: are not supported|mcp\.\S*: is not supported|content of type '",
+    "what no agent takes": r"skills: are not supported|mcp\.\S*: is not supported|content of type '"
+    r"|is not fetched",
+    "paths and values of a filter": r'"filter(\.|")',
     "answers to what was never asked": r"JSONRPCResponse\.result",
     "bytes, which are not characters": r"File name too long|longer than \d+ bytes",
     "addresses that the server may call": r"is not an address that this server may call",

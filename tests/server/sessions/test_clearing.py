@@ -36,10 +36,11 @@ def test_the_events_of_a_deleted_session_are_cleared_in_the_background(state_dir
 def _files_with(folder: Path, value: str) -> list[str]:
     """The files below a folder in which a value can be read."""
     found = []
-    for file in folder.rglob("*"):
-        with suppress(FileNotFoundError):  # removed meanwhile
-            if file.is_file() and not file.is_symlink() and value.encode() in file.read_bytes():
-                found.append(str(file.relative_to(folder)))
+    for within, _, names in os.walk(folder):  # a folder that is removed meanwhile is passed over
+        for file in (Path(within, name) for name in names):
+            with suppress(FileNotFoundError):
+                if file.is_file() and not file.is_symlink() and value.encode() in file.read_bytes():
+                    found.append(str(file.relative_to(folder)))
     return found
 
 

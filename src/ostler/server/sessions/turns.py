@@ -243,8 +243,7 @@ class Turns:
             await self._chores.do()
         if self._session.state.handoff is not None and self._is_clear():
             await self._chores.alone(self._hand_over)
-        if self._session.state.workspace is not None:
-            self._chores.keep()
+        self._chores.keep()
         if is_waited_for(self._session.state.limit):
             self._limit.begin(self.begin_next)
         elif self._session.state.queue and self._is_clear():

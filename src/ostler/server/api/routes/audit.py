@@ -19,8 +19,12 @@ from ostler.wire.audit import AuditLine, AuditPage
 _TAGS = ["access"]
 _Actor = Annotated[str | None, Parameter(max_length=200, description="Only of this actor, such as `key:key_01J...`.")]
 _Action = Annotated[str | None, Parameter(max_length=200, description="Only this operation, such as `keys.create`.")]
-_Since = Annotated[str | None, Parameter(max_length=40, description="From this time on, such as 2030-01-31T12:00:00Z.")]
-_Until = Annotated[str | None, Parameter(max_length=40, description="Before this time.")]
+_AT = {"format": "date-time"}
+_Since = Annotated[
+    str | None,
+    Parameter(max_length=40, schema_extra=_AT, description="From this time on, such as 2030-01-31T12:00:00Z."),
+]
+_Until = Annotated[str | None, Parameter(max_length=40, schema_extra=_AT, description="Before this time.")]
 
 
 @get("/audit", operation_id="audit.list", tags=_TAGS, role="admin", reach="tenant")

@@ -62,8 +62,8 @@ class Chores:
 
     def keep(self) -> None:
         """Have what there is now uploaded, where that is wanted; nobody waits for it."""
-        if not self._is_over:
-            self._work.keep(self._session)
+        if not self._is_over and (uploads := self._work.uploads) is not None:
+            uploads.keep(self._session)
 
     async def do(self, *, patience: float | None = None) -> None:
         """Do what is due; whoever comes meanwhile waits for it, for so many seconds."""

@@ -68,7 +68,7 @@ class Pipeline:
         self.confirm = confirm
         self._tell_end = ended
         self._delivers = delivers
-        self._uploads = uploads
+        self.uploads = uploads
 
     async def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
         """The order as it is carried out, and the runner that must have it because what it needs is there."""
@@ -109,8 +109,8 @@ class Pipeline:
     async def dispose(self, session: SessionCore) -> None:
         """Remove the files of a session."""
         self._tell_end()
-        if self._uploads is not None:
-            await self._uploads.forget(session.record.id)
+        if self.uploads is not None:
+            await self.uploads.forget(session.record.id)
         if (workspace := session.state.workspace_id) is not None:
             with suppress(RunnerUnavailable):  # then it is removed when its runner is linked again
                 await self._workspaces(session).destroy(workspace)
@@ -168,16 +168,16 @@ class Pipeline:
         if session.state.status == "queued":
             await session.note([drafts.status("provisioning")])
         workspaces, order = self._workspaces(session), session.record.order
-        found = await self._uploads.newest(session.id) if self._uploads is not None else None
+        found = await self.uploads.newest(session.id) if self.uploads is not None else None
         if order is None:
-            with_memory = await bring(session, workspaces, self._uploads, found, None)
+            with_memory = await bring(session, workspaces, self.uploads, found, None)
             await session.note([drafts.moved(moved(session, found, with_memory=with_memory)), _arrived(session)])
             return
         if order.repo.credential is not None:
             self._runners.secrets_used(used_by(session.record, ["repo.credential"]))
         made = (done := await made_anew(session, workspaces, order)).workspace
         async with async_undone_by(lambda: workspaces.destroy(made.id)):
-            with_memory = await bring(session, workspaces, self._uploads, found, made.id)
+            with_memory = await bring(session, workspaces, self.uploads, found, made.id)
             note = f"moved from {session.record.spec.moved_from}"
             state = await self._frozen(session, made.id, note)
         data = moved(session, found, with_memory=with_memory)
@@ -238,11 +238,6 @@ class Pipeline:
         await session.note([drafts.restored(restored)])
 
     # After a turn
-
-    def keep(self, session: SessionCore) -> None:
-        """Have what a session has now uploaded, where that is wanted."""
-        if self._uploads is not None:
-            self._uploads.keep(session)
 
     async def settle(self, session: SessionCore, agent: SessionAgent) -> bool:
         """Keep the files, deliver them if that is due, and write all of it down at once; False if the runner went."""
