@@ -55,6 +55,9 @@ const PAGES = {
   schedules: ["/schedules", (page) => page.getByRole("heading").first()],
   webhooks: ["/webhooks", (page) => page.getByRole("heading").first()],
   settings: ["/settings", (page) => page.getByRole("heading").first()],
+  "new trigger": ["/triggers/_new", (page) => page.getByRole("button", { name: "Make the trigger" })],
+  "new schedule": ["/schedules/_new", (page) => page.getByRole("button", { name: "Make the schedule" })],
+  "new webhook": ["/webhooks/_new", (page) => page.getByRole("button", { name: "Make the webhook" })],
   review: [() => `/sessions/${done}/review`, (page) => page.getByRole("button", { name: "Discard list.txt" })],
 };
 

@@ -135,6 +135,11 @@ test("a viewer on a phone reads everything and sees no button that would be refu
     const width = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
     assert.ok(width <= 0, `/settings/${part} is ${width} pixels too wide`);
   }
+  for (const part of ["templates", "triggers", "schedules"]) {
+    await page.goto(`${server.url}/${part}`);
+    await page.getByText(/^None yet\./).waitFor();
+    assert.equal(await page.getByRole("link", { name: /^New / }).count(), 0, part);
+  }
   await page.goto(`${server.url}/settings/keys`);
   await page.getByText("This page is for admins.").waitFor();
   assert.deepEqual(page.problems, []);

@@ -32,6 +32,9 @@ const TemplateEditPage = lazy(() => import("./pages/template_edit"));
 const TriggersPage = lazy(() => import("./pages/triggers"));
 const SchedulesPage = lazy(() => import("./pages/schedules"));
 const WebhooksPage = lazy(() => import("./pages/webhooks"));
+const TriggerNewPage = lazy(() => import("./pages/trigger_new"));
+const ScheduleNewPage = lazy(() => import("./pages/schedule_new"));
+const WebhookNewPage = lazy(() => import("./pages/webhook_new"));
 const PromptDialogs = lazy(() => import("./parts/prompts"));
 const Pairing = lazy(() => import("./parts/pairing"));
 const OpenedLogin = lazy(() => import("./parts/login"));
@@ -122,8 +125,11 @@ function Pages() {
       <Route path="/templates/_new">{() => <TemplateEditPage />}</Route>
       <Route path="/templates/:name/edit">{({ name }) => <TemplateEditPage key={name} name={name} />}</Route>
       <Route path="/templates/:name?">{({ name }) => <TemplatesPage name={name} />}</Route>
+      <Route path="/triggers/_new">{() => <TriggerNewPage />}</Route>
       <Route path="/triggers/:name?">{({ name }) => <TriggersPage name={name} />}</Route>
+      <Route path="/schedules/_new">{() => <ScheduleNewPage />}</Route>
       <Route path="/schedules/:name?">{({ name }) => <SchedulesPage name={name} />}</Route>
+      <Route path="/webhooks/_new">{() => <WebhookNewPage />}</Route>
       <Route path="/webhooks/:id?">{({ id }) => <WebhooksPage id={id} />}</Route>
       <Route path="/sessions/:id/review">{({ id }) => <ReviewPage id={decodeURIComponent(id)} />}</Route>
       <Route path="/sessions/:id">{({ id }) => <SessionPage id={decodeURIComponent(id)} />}</Route>

@@ -1,4 +1,5 @@
 // Schedules: when tasks begin by the clock, what became of each time, and one to begin now.
+import { Plus } from "lucide-react";
 import { useCallback, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api } from "../api/client";
@@ -10,10 +11,15 @@ import { Outcomes } from "../parts/outcomes";
 import { moment, until } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 
-const OVERLAPS = {
+export const OVERLAPS = {
   skip: "leave a time out while the task before is at work",
   queue: "wait until the task before is over",
   cancelOld: "cancel the task before",
+};
+export const CATCH_UPS = {
+  last: "the last, if it is not older than an hour",
+  all: "all, a hundred at most",
+  none: "none",
 };
 
 export default function SchedulesPage({ name }: { name?: string }) {
@@ -27,11 +33,17 @@ function timesOf({ cron, at, timeZone }: Schedule): string {
 function All() {
   const { value, error } = useLoaded(api.schedules);
   return (
-    <Frame here="schedules" error={error}>
+    <Frame
+      here="schedules"
+      error={error}
+      actions={
+        <Link className="btn" href="/schedules/_new">
+          <Plus size={13} aria-hidden /> New schedule
+        </Link>
+      }
+    >
       {!value?.length && !error && (
-        <Empty loaded={Boolean(value)}>
-          None yet. A schedule begins tasks by the clock; make one with <code>ostler schedules create</code>.
-        </Empty>
+        <Empty loaded={Boolean(value)}>None yet. A schedule begins tasks of a template by the clock.</Empty>
       )}
       <ul aria-label="Schedules">
         {value?.map((schedule) => (

@@ -1,4 +1,5 @@
 // Triggers: which events begin work, what came, what became of it, and an event to try one with.
+import { Plus } from "lucide-react";
 import { useCallback, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
@@ -11,7 +12,7 @@ import { Outcomes } from "../parts/outcomes";
 import { until } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 
-const POLICIES = { new: "a task for each event", mapped: "a session for each key", fixed: "one session" };
+export const POLICIES = { new: "a task for each event", mapped: "a session for each key", fixed: "one session" };
 
 export default function TriggersPage({ name }: { name?: string }) {
   return name === undefined ? <All /> : <One key={name} name={name} />;
@@ -20,11 +21,17 @@ export default function TriggersPage({ name }: { name?: string }) {
 function All() {
   const { value, error } = useLoaded(api.triggers);
   return (
-    <Frame here="triggers" error={error}>
+    <Frame
+      here="triggers"
+      error={error}
+      actions={
+        <Link className="btn" href="/triggers/_new">
+          <Plus size={13} aria-hidden /> New trigger
+        </Link>
+      }
+    >
       {!value?.length && !error && (
-        <Empty loaded={Boolean(value)}>
-          None yet. A trigger lets an event from outside begin work; make one with <code>ostler triggers create</code>.
-        </Empty>
+        <Empty loaded={Boolean(value)}>None yet. A trigger lets an event from outside begin work.</Empty>
       )}
       <ul aria-label="Triggers">
         {value?.map((trigger) => (
@@ -117,8 +124,13 @@ function One({ name }: { name: string }) {
   );
 }
 
+/** Where senders post to. */
+export function addressOf({ path }: Trigger): string {
+  return (connection.get().endpoint || location.origin) + path;
+}
+
 function About({ trigger }: { trigger: Trigger }) {
-  const address = (connection.get().endpoint || location.origin) + trigger.path;
+  const address = addressOf(trigger);
   const { filter = {}, mapping = {} } = trigger;
   const hasMapping = mapping.prompt || mapping.key || Object.keys(mapping.inputs ?? {}).length > 0;
   return (

@@ -1,4 +1,5 @@
 // Webhooks: addresses of others that are told what happens, the calls to them, and one to try.
+import { Plus } from "lucide-react";
 import { useCallback, useState } from "react";
 import { Link, useLocation } from "wouter";
 import { api } from "../api/client";
@@ -22,11 +23,17 @@ function stateOf({ paused, disabled, failingSince }: Webhook): string | undefine
 function All() {
   const { value, error } = useLoaded(api.webhooks);
   return (
-    <Frame here="webhooks" error={error}>
+    <Frame
+      here="webhooks"
+      error={error}
+      actions={
+        <Link className="btn" href="/webhooks/_new">
+          <Plus size={13} aria-hidden /> New webhook
+        </Link>
+      }
+    >
       {!value?.length && !error && (
-        <Empty loaded={Boolean(value)}>
-          None yet. A webhook tells an address what happens; make one with <code>ostler webhooks create</code>.
-        </Empty>
+        <Empty loaded={Boolean(value)}>None yet. A webhook tells an address what happens.</Empty>
       )}
       <ul aria-label="Webhooks">
         {value?.map((webhook) => (

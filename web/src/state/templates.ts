@@ -30,6 +30,23 @@ export function inputsOf(variables: Variables, typed: Readonly<Record<string, st
   return Object.fromEntries(given.map(([name, { type }]) => [name, valueOf(type, typed[name]!)]));
 }
 
+/** The template that a reference names, of those that are known. */
+export function namedBy(reference: string, templates: readonly TemplateRevision[]): TemplateRevision | undefined {
+  const name = reference.trim().split("@")[0];
+  return templates.find((template) => template.name === name);
+}
+
+/** The same of a form, whose fields are named by their place, such as `inputs.who`. */
+export function inputsTyped(
+  template: TemplateRevision | undefined,
+  typed: Readonly<Record<string, string>>,
+  place: string,
+): Record<string, unknown> {
+  const variables = template?.variables ?? {};
+  const names = Object.keys(variables).map((name) => [name, typed[`${place}.${name}`] ?? ""]);
+  return inputsOf(variables, Object.fromEntries(names) as Record<string, string>);
+}
+
 function valueOf(type: Variables[string]["type"], text: string): unknown {
   switch (type) {
     case "integer":
