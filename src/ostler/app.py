@@ -369,7 +369,7 @@ def _outward(
         await triggers.take_own(project, trigger, call, event, line_of(labels))
         engine.wake()
 
-    proposals = Proposals(Schedules(store.schedules, clock), triggers, store.templates)
+    proposals = Proposals(Schedules(store.schedules, store.templates, clock), triggers)
     return proposals, Webhooks(store, Telling(store, rules, is_shared=is_shared, begin=begin), rules, clock)
 
 
@@ -385,6 +385,7 @@ def _pipeline(
         runners,
         redeemed=uploads.redeemed,
         jobs_at_end=webhooks.jobs_at_end,
+        propose=proposals.read,
         confirm=proposals.make,
         ended=steps.when_ended,
         delivers=looks.watch,

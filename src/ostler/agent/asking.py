@@ -9,7 +9,18 @@ from ostler.agent.channel import Inbox, write
 from ostler.agent.entries import Call
 from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.tool import CallContext, Input, Tool
-from ostler.wire.own_agent import Answered, ClientCalled, ModeChanged, PermissionAsk, PlanAsk, QuestionAsk, Reply, Start
+from ostler.wire.own_agent import (
+    Answered,
+    ClientCalled,
+    ModeChanged,
+    PermissionAsk,
+    PlanAsk,
+    ProposalAsk,
+    ProposalKind,
+    QuestionAsk,
+    Reply,
+    Start,
+)
 
 _MOST_SHOWN = 200
 _IN_PLAN_MODE = "Nothing may be changed in plan mode. Show your plan with `exit_plan_mode` when it is ready."
@@ -92,6 +103,15 @@ class Asked:
                 return None
             case Reply(message=message) | Answered(message=message):
                 return message or "Go on planning."
+
+    async def propose(self, kind: ProposalKind, wanted: msgspec.Raw, reason: str) -> str | None:
+        """None if they want it."""
+        ask = ProposalAsk(id=self._call.id, tool=self._call.id, kind=kind, wanted=wanted, reason=reason)
+        match await self._inbox.decided(ask):
+            case Reply(allow=True):
+                return None
+            case Reply(message=message) | Answered(message=message):
+                return message or "They give no reason."
 
     async def result(self, given: msgspec.Raw) -> str:
         """What the client's tool of this call gives. Raises ToolFailed."""

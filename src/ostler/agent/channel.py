@@ -26,6 +26,7 @@ from ostler.wire.own_agent import (
     PlanAsk,
     Planned,
     Prompted,
+    ProposalAsk,
     QuestionAsk,
     Reply,
     Steered,
@@ -143,7 +144,9 @@ class Inbox:
             self._turn.cancel()
             self._turn = None  # a second interrupt would only disturb how the first one tidies up
 
-    async def decided(self, ask: PermissionAsk | QuestionAsk | PlanAsk | ClientCalled) -> Reply | Answered:
+    async def decided(
+        self, ask: PermissionAsk | QuestionAsk | PlanAsk | ProposalAsk | ClientCalled
+    ) -> Reply | Answered:
         """Ask, and wait for the answer; what an earlier process asked may be answered already."""
         if (known := self._decided.pop(ask.id, None)) is not None:
             return known

@@ -13,11 +13,23 @@ from ostler.wire.providers import ClientTool, CodeTool, McpServer
 Effort = Literal["off", "low", "medium", "high", "max"]
 EFFORTS: tuple[str, ...] = get_args(Effort)
 ToolName = Literal[
-    "read", "write", "edit", "bash", "grep", "find", "run-sandbox", "todo", "task", "ask_user", "exit_plan_mode"
+    "read",
+    "write",
+    "edit",
+    "bash",
+    "grep",
+    "find",
+    "run-sandbox",
+    "todo",
+    "task",
+    "ask_user",
+    "propose",
+    "exit_plan_mode",
 ]
 TOOLS: tuple[str, ...] = get_args(ToolName)
 Api = Literal["messages", "responses", "chat", "gemini"]
 """Anthropic Messages, OpenAI Responses, OpenAI Chat Completions and all that is like it, Gemini."""
+ProposalKind = Literal["schedule", "trigger", "policy"]
 Outcome = Literal["completed", "interrupted", "failed"]
 KEY_VARIABLE = "OSTLER_PROVIDER_KEY"
 """Where the key of a session's own provider stands."""
@@ -229,6 +241,17 @@ class PlanAsk(FromAgent, frozen=True, kw_only=True, tag="plan"):
     plan: str
 
 
+class ProposalAsk(FromAgent, frozen=True, kw_only=True, tag="proposal"):
+    """May this begin by itself, or be done without asking, from now on?"""
+
+    id: str
+    tool: str
+    kind: ProposalKind
+    wanted: msgspec.Raw
+    """As the API takes it."""
+    reason: str
+
+
 class ClientCalled(FromAgent, frozen=True, kw_only=True, tag="client_call"):
     """The model calls a tool of the client."""
 
@@ -311,6 +334,7 @@ AnyFromAgent = (
     | PermissionAsk
     | QuestionAsk
     | PlanAsk
+    | ProposalAsk
     | ClientCalled
     | ModeChanged
     | ModelChosen

@@ -18,6 +18,10 @@ else:
 _DATA: dict[str, Any] = {name: kind.__annotations__["data"] for name, kind in EVENTS.items()}
 
 
+PROPOSES = "proposes"
+"""In the metadata of an agent's ask: what it proposes beyond its session, as `kind`, `wanted` and `reason`."""
+
+
 class Draft(msgspec.Struct):
     """An event that has no sequence number yet; `type` is a key of wire.events.EVENTS and `data` its struct."""
 

@@ -9,6 +9,7 @@ import httpx
 from mcp.client import Client
 
 from tests.support.http_helpers import assert_problem
+from tests.support.patience import wait_until
 from tests.support.serving import RunningServer, clean_env, running_server
 
 
@@ -41,6 +42,7 @@ async def test_the_tools_say_what_they_do(server: RunningServer) -> None:
             "stop_session",
             "propose_schedule",
             "propose_trigger",
+            "propose_policy",
         }
         assert all(tools.values())
 
@@ -182,8 +184,33 @@ async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: Run
         assert api.delete(place).status_code == 204
 
 
+async def test_a_policy_that_an_agent_proposes_holds_when_a_person_says_yes(
+    server: RunningServer, api: httpx.Client
+) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock"))["session_id"]
+        wanted = {"session_id": session, "reason": "It asks again and again."}
+        assert "rules" in await refused(mcp, "propose_policy", **wanted, rules={})
+        assert "rules" in await refused(mcp, "propose_policy", **wanted, rules={"delete *": "always"})
+        ask = await call(mcp, "propose_policy", **wanted, rules={"delete *": "allow"})
+    assert "allow delete *" in ask["action"]
+    assert "permissionRules" not in api.get(f"/sessions/{session}").json()
+    answered = api.post(f"/sessions/{session}/permissions/{ask['ask_id']}/reply", json={"reply": "once"})
+    assert answered.status_code == 200, answered.text
+    api.post(f"/sessions/{session}/messages", json={"message": "mock: permission delete a note"})
+    decided = {"type": "permission.resolved", "status": "accept"}
+    wait_until(lambda: _resolved(api, session)[1:] == [decided], "a rule decides it")
+
+
+def _resolved(api: httpx.Client, session: str) -> list[dict[str, str]]:
+    events = api.get(f"/sessions/{session}/events").json()["events"]
+    found = [each for each in events if each["type"] == "permission.resolved"]
+    return [{"type": each["type"], "status": each["data"]["status"]} for each in found]
+
+
 async def test_a_proposal_that_cannot_be_made_stays_open(server: RunningServer, api: httpx.Client) -> None:
-    files = [{"path": "template.toml", "text": 'name = "gone"\nprompt = "x"\n'}]
+    texts = {"template.toml": 'name = "gone"\nprompt = "x"\n', "agent.toml": 'agent = "mock"'}
+    files = [{"path": path, "text": text} for path, text in texts.items()]
     api.post("/templates", json={"files": files})
     async with Client(f"{server.url}/mcp") as mcp:
         session = (await call(mcp, "start_session", agent="mock"))["session_id"]

@@ -6,6 +6,7 @@ from typing import Any
 from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.files import EDIT, READ, WRITE
 from ostler.agent.tools.people import ASK, PLAN
+from ostler.agent.tools.propose import PROPOSE
 from ostler.agent.tools.sandbox import SANDBOX
 from ostler.agent.tools.search import FIND, GREP
 from ostler.agent.tools.shell import BASH
@@ -13,9 +14,9 @@ from ostler.agent.tools.task import TASK
 from ostler.agent.tools.todo import TODO
 from ostler.agent.tools.tool import Tool
 
-_TOOLS = (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, TODO, TASK, ASK, PLAN)
+_TOOLS = (READ, WRITE, EDIT, BASH, GREP, FIND, SANDBOX, TODO, TASK, ASK, PROPOSE, PLAN)
 ALL: dict[str, Tool[Any]] = {tool.name: tool for tool in _TOOLS}
-_PEOPLE = frozenset({ASK.name, PLAN.name})
+_PEOPLE = frozenset({ASK.name, PROPOSE.name, PLAN.name})
 _LOOKING = frozenset({READ.name, GREP.name, FIND.name, SANDBOX.name})
 _CHANGING = frozenset({WRITE.name, EDIT.name, BASH.name})
 

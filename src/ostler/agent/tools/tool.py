@@ -9,7 +9,7 @@ from ostler.agent.claims import Claim
 from ostler.agent.entries import Change, How, Picture, Tokens
 from ostler.agent.models.asking import ToolSpec
 from ostler.agent.operations import Operations, ToolFailed
-from ostler.wire.own_agent import Todo
+from ostler.wire.own_agent import ProposalKind, Todo
 
 
 class Input(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -37,6 +37,9 @@ class People(Protocol):
 
     async def approve(self, plan: str) -> str | None:
         """None if they want the plan to be carried out; otherwise what they say about it."""
+
+    async def propose(self, kind: ProposalKind, wanted: msgspec.Raw, reason: str) -> str | None:
+        """None if they want what is proposed; otherwise what they say about it."""
 
     async def result(self, given: msgspec.Raw) -> str:
         """What the client's tool of this call gives. Raises ToolFailed."""

@@ -44,6 +44,7 @@ from ostler.wire.own_agent import (
     PlanAsk,
     Planned,
     Prompted,
+    ProposalAsk,
     QuestionAsk,
     Reply,
     Start,
@@ -55,7 +56,7 @@ from ostler.wire.own_agent import (
 )
 from ostler.wire.parts import ContentPart, FileRefPart, ImagePart, TextPart
 from ostler.wire.providers import ProviderType
-from ostler.wire.running import AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
+from ostler.wire.running import PROPOSES, AgentSpec, Answer, Draft, PermissionAnswer, Prompt, QuestionAnswer
 
 APIS: dict[ProviderType, tuple[Api, str]] = {
     "anthropic": ("messages", ""),
@@ -295,6 +296,14 @@ def _plan(state: OstlerTranslator, frame: PlanAsk) -> Sequence[Output]:
     return (Draft("question.requested", plan_asked(f"que_{frame.id}", frame.plan, _item(frame.tool))),)
 
 
+def _proposal(_: OstlerTranslator, frame: ProposalAsk) -> Sequence[Output]:
+    wanted = {"kind": frame.kind, "wanted": msgspec.json.decode(frame.wanted), "reason": frame.reason}
+    data = permission_asked(
+        f"per_{frame.id}", f"propose a {frame.kind}", "propose", _item(frame.tool), {PROPOSES: wanted}
+    )
+    return (Draft("permission.requested", data),)
+
+
 def _client_called(_: OstlerTranslator, frame: ClientCalled) -> Sequence[Output]:
     call = ClientCall(name=frame.name, input=msgspec.json.decode(frame.input))
     question = Question(
@@ -357,6 +366,7 @@ HANDLERS: dict[type[FromAgent], Callable[[OstlerTranslator, Any], Sequence[Outpu
     PermissionAsk: _permission,
     QuestionAsk: _question,
     PlanAsk: _plan,
+    ProposalAsk: _proposal,
     ClientCalled: _client_called,
     ModeChanged: _mode,
     ModelChosen: _model,

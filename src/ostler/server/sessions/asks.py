@@ -3,13 +3,17 @@
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec.structs import replace
+
 from ostler.base.errors import AskNotFound, AskResolved
 from ostler.base.ids import new_id
 from ostler.server.sessions import drafts
+from ostler.server.sessions.admission import check_rules
 from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reads import Reads
-from ostler.server.sessions.policy import PROPOSAL, approves_plan
+from ostler.server.sessions.policy import approves_plan
+from ostler.server.sessions.proposing import POLICY, PROPOSAL, with_rules
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.acting import deed
@@ -61,11 +65,26 @@ class Asks:
         self, asked: PermissionData, proposal: dict[str, Any], reply: PermissionReply, message: str | None
     ) -> Ask:
         """What is accepted is there before the answer is: what cannot be made leaves the ask open."""
-        if reply != "reject":
+        if reply != "reject" and proposal["kind"] == POLICY:
+            await self._hold(proposal)
+        elif reply != "reject":
             await self._confirm(self._session.record.project, proposal)
         outcome: PermissionStatus = "reject" if reply == "reject" else "accept"
         await self._session.log.append(deed(drafts.permission_resolved(asked, outcome, message, "user")))
+        if asked.item_id is not None:  # the agent waits for it in a call of its own
+            await self._agent.tell(
+                PermissionAnswer(ask_id=asked.permission_id, allow=reply != "reject", message=message)
+            )
         return await self._known(asked.permission_id)
+
+    async def _hold(self, proposal: dict[str, Any]) -> None:
+        """The session has these rules from now on; they are ours to apply, so its agent goes on as it is."""
+        session = self._session
+        rules = with_rules(session.record.spec.permission_rules, proposal)
+        check_rules(session.permission_mode, rules)
+        spec = replace(session.record.spec, permission_rules=rules)
+        await self._reads.store.update_spec(session.id, session.record.epoch, spec)
+        session.rewrite(spec=spec)
 
     async def answer_question(
         self, ask_id: str, answers: tuple[tuple[str, ...], ...] | None, message: str | None

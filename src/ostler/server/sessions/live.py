@@ -18,6 +18,7 @@ from ostler.server.sessions.log.overflow import thinned
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.log.session_log import LogSteps, SessionLog
 from ostler.server.sessions.policy import vet
+from ostler.server.sessions.proposing import proposals_in
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.turns import Turns
 from ostler.server.sessions.work.chores import Chores
@@ -64,6 +65,7 @@ class LiveSession:
         self.chores = Chores(core, self.agent, work)
         self.limit = LimitWait(core, reads, is_wanted=goes_on_after_limit)
         self.turns = Turns(core, self.agent, self.chores, self.limit)
+        self._propose = work.propose
         self.asks = Asks(core, self.agent, reads, work.confirm)
         self.lifecycle = Lifecycle(core, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
@@ -93,9 +95,9 @@ class LiveSession:
             events = session.log.redaction.grown(events)
         await _keep_pictures(session, events)
         limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
-        written, answers = vet(
-            [*events, *limited], session.state, session.permission_mode, session.record.spec.permission_rules
-        )
+        proposals = await proposals_in(events, session.record.project, self._propose)
+        rules = session.record.spec.permission_rules
+        written, answers = vet([*events, *limited], session.state, session.permission_mode, rules, proposals)
         if not written or session.log.is_deleted or session.state.ended:
             return
         session.name_interrupter(written)

@@ -1,13 +1,15 @@
 """Which asks of an agent are decided without a human: a pure function of the session's state."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from fnmatch import fnmatchcase
+from types import MappingProxyType
 
 import msgspec
 
 from ostler.server.sessions import drafts
 from ostler.server.sessions.log.state import SessionState, rule_of
+from ostler.server.sessions.proposing import Proposed, as_proposed
 from ostler.wire.events import (
     PermissionData,
     PermissionMode,
@@ -18,8 +20,6 @@ from ostler.wire.events import (
 )
 from ostler.wire.running import Answer, Draft, PermissionAnswer
 
-PROPOSAL = "proposal"
-"""In the metadata of an ask of the server's own: what is made if a person says yes. Agents cannot write it."""
 STRICTNESS: tuple[RulePermission, ...] = ("deny", "ask", "allow")
 PLANNING = (
     "The session's permission mode is plan: only reading is allowed. Propose this in your plan. It can be done when "
@@ -55,7 +55,11 @@ class Verdict(msgspec.Struct, frozen=True):
 
 
 def vet(
-    events: Sequence[Draft], state: SessionState, mode: PermissionMode, rules: Sequence[PermissionRule] = ()
+    events: Sequence[Draft],
+    state: SessionState,
+    mode: PermissionMode,
+    rules: Sequence[PermissionRule] = (),
+    proposals: Mapping[str, Proposed | str] = MappingProxyType({}),
 ) -> tuple[list[Draft], list[Answer]]:
     """What to write for these events, and which answers to give the agent at once."""
     if not any(draft.type in _ASKS for draft in events):
@@ -63,14 +67,15 @@ def vet(
     open_asks = {ask.ask_id for ask in state.asks}
     written: list[Draft] = []
     answers: list[Answer] = []
-    for draft in map(_without_proposal, events):
+    for draft in (as_proposed(each, proposals) for each in events):
         ask_id = _ask_id(draft)
         if draft.type.endswith(".requested") and ask_id is not None:
             open_asks.add(ask_id)
         elif draft.type.endswith(".resolved") and ask_id not in open_asks:
             continue  # somebody answered it while the agent gave it up
         written.append(draft)
-        if isinstance(draft.data, PermissionData) and (verdict := _verdict(draft, state, mode, rules)) is not None:
+        verdict = _verdict(draft, state, mode, rules, proposals)
+        if isinstance(draft.data, PermissionData) and verdict is not None:
             written.append(drafts.permission_resolved(draft.data, verdict.status, verdict.message, "policy"))
             answers.append(_answer(draft.data, verdict))
     return written, answers
@@ -82,13 +87,6 @@ def approves_plan(asked: QuestionData, answers: tuple[tuple[str, ...], ...] | No
     return is_plan and answers is not None and answers == (asked.options[:1],)
 
 
-def _without_proposal(draft: Draft) -> Draft:
-    if isinstance(draft.data, PermissionData) and PROPOSAL in (draft.data.metadata or {}):
-        metadata = {name: value for name, value in (draft.data.metadata or {}).items() if name != PROPOSAL}
-        draft.data = msgspec.structs.replace(draft.data, metadata=metadata)
-    return draft
-
-
 def _ask_id(draft: Draft) -> str | None:
     match draft.data:
         case PermissionData(permission_id=ask_id) | QuestionData(question_id=ask_id):
@@ -98,23 +96,35 @@ def _ask_id(draft: Draft) -> str | None:
 
 
 def _verdict(
-    draft: Draft, state: SessionState, mode: PermissionMode, rules: Sequence[PermissionRule]
+    draft: Draft,
+    state: SessionState,
+    mode: PermissionMode,
+    rules: Sequence[PermissionRule],
+    proposals: Mapping[str, Proposed | str],
 ) -> Verdict | None:
     """None if a human decides."""
     if not isinstance(draft.data, PermissionData) or draft.type != "permission.requested":
         return None
-    if mode == "plan" and not _only_reads(draft.data):
+    if (proposed := proposals.get(draft.data.permission_id)) is not None:
+        return Verdict("reject", proposed) if isinstance(proposed, str) else None
+    return _ruled_verdict(draft.data, state, mode, rules)
+
+
+def _ruled_verdict(
+    asked: PermissionData, state: SessionState, mode: PermissionMode, rules: Sequence[PermissionRule]
+) -> Verdict | None:
+    if mode == "plan" and not _only_reads(asked):
         return Verdict("reject", PLANNING)
-    ruled = _ruled(draft.data, rules) or ("allow" if mode == "bypass" else None)
+    ruled = _ruled(asked, rules) or ("allow" if mode == "bypass" else None)
     match ruled:
         case "deny":
-            return Verdict("reject", f"A rule of the session forbids {draft.data.tool or draft.data.action}.")
+            return Verdict("reject", f"A rule of the session forbids {asked.tool or asked.action}.")
         case "allow":
             return Verdict("accept")  # not for the session: it ends when the session gets other permissions
         case "ask":
             return None
         case None:
-            return Verdict("accept_for_session") if rule_of(draft.data) in state.always_allowed else None
+            return Verdict("accept_for_session") if rule_of(asked) in state.always_allowed else None
 
 
 def _ruled(asked: PermissionData, rules: Sequence[PermissionRule]) -> RulePermission | None:

@@ -11,7 +11,9 @@ from ostler import __version__
 from ostler.base.errors import OstlerError
 from ostler.server.dialects.mcp.tools import Json, Tools
 from ostler.server.sessions.live import Leases
+from ostler.server.sessions.proposing import Policy
 from ostler.server.sessions.settings import SessionChange
+from ostler.wire.events import PermissionRule, RulePermission
 from ostler.wire.schedules import NewSchedule, Overlap
 from ostler.wire.sessions import CreateSession, SendMessage
 from ostler.wire.tasks import HandoffSession
@@ -210,3 +212,12 @@ def _add_proposing(server: MCPServer, tools: Tools) -> None:
             mapping=Mapping(prompt=prompt, inputs=inputs or {}),
         )
         return await _answered(tools.propose(session_id, wanted, reason))
+
+    @server.tool()
+    async def propose_policy(session_id: str, rules: dict[str, RulePermission], reason: str) -> Json:
+        """Propose rules for a session: a tool's name, with * for anything, and allow, ask or deny; a person decides.
+
+        They hold in that session from then on, beside the rules that it has; reason is what the person is to read.
+        """
+        wanted = tuple(PermissionRule(pattern=pattern, permission=rules[pattern]) for pattern in rules)
+        return await _answered(tools.propose(session_id, Policy(rules=wanted), reason))

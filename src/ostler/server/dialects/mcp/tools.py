@@ -9,7 +9,7 @@ import msgspec
 from ostler.base.errors import AskNotFound, InvalidRequest
 from ostler.server.dialects.beginning import begin
 from ostler.server.sessions.live import LiveSession
-from ostler.server.sessions.policy import PROPOSAL
+from ostler.server.sessions.proposing import PROPOSAL, Policy, Proposed
 from ostler.server.sessions.service import Sessions
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
@@ -38,8 +38,8 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
     catalogue: Callable[[], Awaitable[list[Agent]]]
     give_over: Callable[[LiveSession, HandoffSession], Awaitable[LiveSession]]
     """Lets another agent go on; gives the session that it has."""
-    check_proposal: Callable[[NewSchedule | NewTrigger], Awaitable[Json]]
-    """As an ask carries it; raises if it could not be made."""
+    check_proposal: Callable[[NewSchedule | NewTrigger | Policy, str], Awaitable[Proposed]]
+    """As people are asked about it, with the reason; raises if it could not be made."""
     project: str
     default_agent: Callable[[], str]
 
@@ -155,13 +155,11 @@ class Tools(msgspec.Struct, frozen=True, kw_only=True):
         given = None if answers is None else tuple(tuple(answer) for answer in answers)
         return _ask_view(await live.asks.answer_question(ask_id, given, message))
 
-    async def propose(self, session_id: str, wanted: NewSchedule | NewTrigger, reason: str) -> Json:
-        """Ask the people of a session for something that begins by itself; gives the ask."""
-        _check_text("reason", reason)
-        proposal = await self.check_proposal(wanted)
+    async def propose(self, session_id: str, wanted: NewSchedule | NewTrigger | Policy, reason: str) -> Json:
+        """Ask the people of a session for what goes beyond it; gives the ask."""
+        proposed = await self.check_proposal(wanted, reason)
         live = await self._live(session_id)
-        action = f"make the {proposal['kind']} '{wanted.name}', which begins template '{wanted.template}': {reason}"
-        return _ask_view(await live.asks.propose(action, proposal))
+        return _ask_view(await live.asks.propose(proposed.action, proposed.proposal))
 
     async def interrupt(self, session_id: str) -> Json:
         """End the turn under way."""

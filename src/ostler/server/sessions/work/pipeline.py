@@ -22,6 +22,7 @@ from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.creation import family_of
 from ostler.server.sessions.log.branching import turn_before
 from ostler.server.sessions.log.state import is_waited_for
+from ostler.server.sessions.proposing import Propose
 from ostler.server.sessions.secrets import used_by
 from ostler.server.sessions.session import JobsAtEnd, SessionCore
 from ostler.server.sessions.work.arrival import bring, made_anew, moved
@@ -53,6 +54,7 @@ class Pipeline:
         *,
         redeemed: Callable[[WorkspaceOrder], Awaitable[tuple[WorkspaceOrder, str | None]]],
         jobs_at_end: JobsAtEnd,
+        propose: Propose,
         confirm: Callable[[str, dict[str, Any]], Awaitable[None]],
         ended: Callable[[], object],
         delivers: Callable[[SessionCore], object] = lambda _: None,
@@ -65,6 +67,7 @@ class Pipeline:
         self._runners = runners
         self._redeemed = redeemed
         self.jobs_at_end = jobs_at_end
+        self.propose = propose
         self.confirm = confirm
         self._tell_end = ended
         self._delivers = delivers

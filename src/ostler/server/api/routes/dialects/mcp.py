@@ -69,7 +69,7 @@ class McpEndpoint:
         library = await asyncio.to_thread(import_module, "ostler.server.dialects.mcp.server")
         settings = self._services.settings
         services = self._services
-        proposals = Proposals(services.schedules, services.triggers, services.sessions.store.templates)
+        proposals = Proposals(services.schedules, services.triggers)
         tools = Tools(
             sessions=self._services.sessions,
             catalogue=functools.partial(catalogue, self._services.runners),
