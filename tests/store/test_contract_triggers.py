@@ -43,10 +43,30 @@ async def test_a_delivery_is_taken_once_with_its_job_whoever_is_faster(opener: O
 async def test_no_more_wait_than_may_and_old_ones_are_forgotten(store: Store) -> None:
     assert (await store.triggers.take(_delivery("old", 10.0), most=2, oldest=0.0)).is_new
     assert (await store.triggers.take(_delivery("x", chain="k"), most=2, oldest=0.0)).is_new
-    assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=0.0)).row is None
+    assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=50.0)).row is None, "none that waits"
+    await store.triggers.settle(replace(_delivery("old"), state="failed"))
     assert (await store.triggers.take(_delivery("y", chain="k"), most=2, oldest=50.0)).is_new
     assert [row.id for row in await store.triggers.waiting(_delivery("y", chain="k"))] == ["dlv_x", "dlv_y"]
     assert [row.id for row in await store.triggers.waiting(_delivery("x", chain="k"))] == ["dlv_x"]
+
+
+async def test_the_oldest_that_are_settled_go_when_there_are_too_many_or_too_large_ones(store: Store) -> None:
+    body = b'{"event": "' + b"x" * 1000 + b'"}'
+    for number in range(10):
+        new = replace(_delivery(f"n{number}", 100.0 + number), body=body)
+        assert (await store.triggers.take(new, most=99, oldest=0.0)).is_new
+        if number != 1:
+            await store.triggers.settle(replace(new, state="started"))
+
+    async def left() -> list[str]:
+        return [row.name for row in reversed(await store.triggers.deliveries("default-a", 99))]
+
+    await store.triggers.trim("default-a", most=9, most_bytes=10**9)
+    assert len(await left()) == 10
+    await store.triggers.trim("default-a", most=5, most_bytes=10**9)
+    assert await left() == ["n1", "n5", "n6", "n7", "n8", "n9"], "the one that waits stays"
+    await store.triggers.trim("default-a", most=5, most_bytes=3 * len(body))
+    assert await left() == ["n1", "n7", "n8", "n9"]
 
 
 async def test_deliveries_of_a_trigger_with_a_rate_are_due_one_after_the_other(store: Store) -> None:

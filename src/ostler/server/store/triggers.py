@@ -77,9 +77,13 @@ class Triggers(Protocol):
     def take(self, new: DeliveryRow, *, most: int, oldest: float, pause: float = 0.0) -> "asyncio.Future[Taken]":
         """Store a delivery, with a job for it if it waits, in one transaction; one of its name is counted instead.
 
-        Those from before `oldest` are forgotten; none is taken while `most` wait. With a `pause` its job is due so long
-        after the one before, and its body says when, as `begins`.
+        Those that are settled and from before `oldest` are forgotten; none is taken while `most` wait. With a `pause`
+        its job is due so long after the one before, and its body says when, as `begins`.
         """
+        ...
+
+    def trim(self, trigger: str, *, most: int, most_bytes: int) -> "asyncio.Future[None]":
+        """Forget the oldest that are settled: at most so many are left, with bodies of at most so many bytes."""
         ...
 
     def settle(self, row: DeliveryRow) -> "asyncio.Future[None]":

@@ -40,6 +40,10 @@ class SqlTriggers:
         """Add a delivery."""
         return self._writes(lambda: _take(new, most, oldest, pause))
 
+    def trim(self, trigger: str, *, most: int, most_bytes: int) -> "asyncio.Future[None]":
+        """Remove settled deliveries beyond a bound."""
+        return self._writes(lambda: _trim(trigger, most, most_bytes))
+
     def settle(self, row: DeliveryRow) -> "asyncio.Future[None]":
         """Change a delivery."""
         return self._writes(lambda: _settle(row))
@@ -95,7 +99,9 @@ def _remove(project: str, trigger: str) -> Query[bool]:
 
 
 def _take(new: DeliveryRow, most: int, oldest: float, pause: float) -> Query[Taken]:
-    yield from rows_of("DELETE FROM deliveries WHERE trigger_id = ? AND at < ?", new.trigger_id, oldest)
+    yield from rows_of(
+        "DELETE FROM deliveries WHERE trigger_id = ? AND at < ? AND state <> 'waiting'", new.trigger_id, oldest
+    )
     known = yield from _repeated(new)
     if known is not None:
         return Taken(known, is_new=False)
@@ -120,6 +126,17 @@ def _take(new: DeliveryRow, most: int, oldest: float, pause: float) -> Query[Tak
             new.at,
         )
     return Taken(new, is_new=True)
+
+
+def _trim(trigger: str, most: int, most_bytes: int) -> Query[None]:
+    """The newest are counted first; whatever lies beyond a bound goes."""
+    beyond = (
+        "DELETE FROM deliveries WHERE id IN (SELECT id FROM (SELECT id, "
+        "ROW_NUMBER() OVER newest AS place, SUM(LENGTH(body)) OVER newest AS total "
+        "FROM deliveries WHERE trigger_id = ? AND state <> 'waiting' WINDOW newest AS (ORDER BY at DESC, id DESC)"
+        ") AS kept WHERE place > ? OR total > ?)"
+    )
+    yield from rows_of(beyond, trigger, most, most_bytes)
 
 
 def _held_back(new: DeliveryRow, pause: float) -> Query[tuple[DeliveryRow, float]]:
