@@ -1,10 +1,13 @@
 """Two servers of one database: what begins or is told by itself happens once, also when one of them is killed."""
 
+import time
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from itertools import pairwise
 from typing import Any
 
 import httpx
+import pytest
 
 from tests.cluster.conftest import Servers
 from tests.support.patience import wait_until
@@ -54,6 +57,38 @@ def test_each_delivery_begins_one_task_whoever_is_killed(servers: Servers, b: ht
     assert len(begun) == _MANY
     assert set(_tasks(b, "trigger=storm")) == begun
     servers.start_missing()
+
+
+@pytest.mark.timeout(400)
+def test_a_storm_is_stored_once_and_keeps_the_rate_of_its_trigger_over_both_servers(
+    servers: Servers, b: httpx.Client
+) -> None:
+    servers.start_missing()
+    push(b, prompt="mock: say Seen")
+    made = create(b, "paced", perMinute=6)
+    thousand = [f"n{number}" for number in range(1000)]
+    began = time.monotonic()
+    with servers.api("a") as first, ThreadPoolExecutor(8) as pool:
+        sent = list(pool.map(lambda n: send((first, b)[n % 2], made, {"n": n}, thousand[n]), range(1000)))
+    print(f"1000 deliveries were taken by two servers in {time.monotonic() - began:.1f} s")
+    assert {answered.status_code for answered in sent} == {202}
+    servers.kill("a")
+    with ThreadPoolExecutor(8) as pool:
+        again = list(pool.map(lambda n: send(b, made, {"n": n}, thousand[n]), range(1000)))
+    assert [each.json() for each in again] == [{**each.json(), "duplicate": True} for each in sent], "none was lost"
+    begun = _tasks(b, "trigger=paced")
+    assert 1 <= len(begun) <= 1 + (time.monotonic() - began) / 10
+    waiting = deliveries(b, "paced")
+    assert {each["state"] for each in waiting} == {"waiting"}
+    due = sorted(each["beginsAt"] for each in waiting)
+    steps = [_seconds(later) - _seconds(sooner) for sooner, later in pairwise(due)]
+    assert {round(step) for step in steps} == {10}, "each waits its time behind the one before, whoever took it"
+    assert b.delete("/triggers/paced").status_code == 204
+    servers.start_missing()
+
+
+def _seconds(iso: str) -> float:
+    return datetime.fromisoformat(iso).timestamp()
 
 
 def test_calls_of_webhooks_come_in_order_and_none_is_lost_whoever_is_killed(servers: Servers) -> None:

@@ -14,6 +14,7 @@ from ostler.server.store.protocol import Store
 from ostler.server.store.schedules import FIRE, FireJob, FireRow, ScheduleRow
 from ostler.wire.schedules import EditSchedule, NewSchedule
 from tests.store.conftest import Opener
+from tests.support.pushing import push
 
 AT = "2026-01-01T00:00:00.000Z"
 
@@ -74,7 +75,7 @@ async def test_a_schedule_that_cannot_be_read_stops_no_other(store: Store) -> No
     assert await store.schedules.add(replace(_row("broken", 50), body=b"no JSON"))
     body = msgspec.json.encode(NewSchedule(name="a", template="t", cron="* * * * *"))
     assert await store.schedules.add(replace(_row("a", 100), body=body))
-    schedules = Schedules(store.schedules, SystemClock(), lambda: 110.0)
+    schedules = Schedules(store.schedules, store.templates, SystemClock(), lambda: 110.0)
     assert await schedules.tick() == 1
 
 
@@ -89,7 +90,8 @@ class _Clock:
 async def _day(store: Store, at: str, wanted: NewSchedule, minutes: int, pause: int = 0) -> list[str]:
     """Every minute of a day on two servers; for some minutes none of them is there. Gives what was begun."""
     clock = _Clock(at)
-    servers = [Schedules(store.schedules, SystemClock(), clock) for _ in range(2)]
+    servers = [Schedules(store.schedules, store.templates, SystemClock(), clock) for _ in range(2)]
+    await push(store, "t")
     made = await servers[0].add("default", wanted)
     for minute in range(minutes):
         clock.now += 60
@@ -132,7 +134,8 @@ async def test_what_no_server_saw_is_caught_up_as_wanted(store: Store, catch_up:
 
 async def test_a_changed_time_counts_from_now_on(store: Store) -> None:
     clock = _Clock("2026-06-01T00:05")
-    schedules = Schedules(store.schedules, SystemClock(), clock)
+    schedules = Schedules(store.schedules, store.templates, SystemClock(), clock)
+    await push(store, "t")
     made = await schedules.add("default", NewSchedule(name="a", template="t", cron="*/10 * * * *"))
     assert made.next_runs[0] == "2026-06-01T00:10:00Z"
     clock.now += 3600
@@ -149,7 +152,8 @@ async def test_a_changed_time_counts_from_now_on(store: Store) -> None:
 
 async def test_a_clock_that_is_set_back_begins_nothing_twice(store: Store) -> None:
     clock = _Clock("2026-06-01T00:59")
-    schedules = Schedules(store.schedules, SystemClock(), clock)
+    schedules = Schedules(store.schedules, store.templates, SystemClock(), clock)
+    await push(store, "t")
     made = await schedules.add("default", NewSchedule(name="a", template="t", cron="0 * * * *"))
     for step in (60, -300, 60, 60, 60, 60, 60):
         clock.now += step

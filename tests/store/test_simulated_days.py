@@ -15,6 +15,7 @@ from ostler.server.store.schedules import FIRE
 from ostler.server.store.sqlite.store import SqliteStore
 from ostler.wire.schedules import NewSchedule
 from tests.support.databases import shared_cluster
+from tests.support.pushing import push
 
 SPRING, AUTUMN = "2026-03-29", "2026-10-25"
 """Of Berlin: an hour is left out at 01:00Z, and one comes twice, from 00:00Z and from 01:00Z on."""
@@ -48,6 +49,7 @@ async def _stores(kind: str, folder: Path) -> list[Store]:
 @pytest.mark.parametrize("kind", ["sqlite", "two servers"])
 async def test_every_time_of_a_day_on_which_clocks_are_changed_begins_one_task(kind: str, tmp_path: Path) -> None:
     stores = await _stores(kind, tmp_path)
+    await push(stores[0], "tea")
     for number, (zone, day, cron, expected) in enumerate(DAYS):
         wanted = NewSchedule(
             name=f"day-{number}", template="tea", cron=cron, time_zone=zone, overlap="queue", catch_up="all"
@@ -62,7 +64,9 @@ async def _lived_through(stores: list[Store], wanted: NewSchedule, day: str) -> 
     """The times in UTC at which tasks began on a day of the schedule's zone; all servers look at every one."""
     begin, end = _bounds(wanted.time_zone, day)
     now = begin - 1
-    servers = [Schedules(store.schedules, SystemClock(), now=lambda: float(now)) for store in (stores * 2)[:2]]
+    servers = [
+        Schedules(store.schedules, store.templates, SystemClock(), now=lambda: float(now)) for store in (stores * 2)[:2]
+    ]
     made = await servers[0].add("default", wanted)
     rows = stores[0].schedules
     while (due := await rows.next_due()) is not None and due < end:

@@ -16,6 +16,15 @@ def push(api: httpx.Client, name: str = "triage", prompt: str = "mock: say Looke
     assert api.post("/templates", json={"files": files}).status_code in {200, 201}
 
 
+def store(api: httpx.Client, name: str, manifest: str, agent: str = "mock") -> None:
+    """A template with this manifest below its name; without an agent if that is empty."""
+    files = [{"path": "template.toml", "text": f'name = "{name}"\n{manifest}\n'}]
+    if agent:
+        files.append({"path": "agent.toml", "text": f'agent = "{agent}"'})
+    answered = api.post("/templates", json={"files": files})
+    assert answered.status_code in {200, 201}, answered.text
+
+
 def create(api: httpx.Client, name: str, scheme: str = "github", **more: Any) -> dict[str, Any]:
     body = {"name": name, "template": "triage", "signature": {"scheme": scheme, "secret": SECRET}, **more}
     answered = api.post("/triggers", json={key: value for key, value in body.items() if value is not None})

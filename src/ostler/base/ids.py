@@ -5,10 +5,13 @@ import re
 import threading
 import time
 
+from ostler.wire.prompts import NAME
 from ostler.wire.texts import KEY
 
 _ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
 _KEY = re.compile(KEY)
+_NAME = re.compile(NAME)
+NO_NAME = "must be up to 64 lower-case letters, digits and ._-, and begin with a letter or digit"
 
 
 class _Ulids:
@@ -46,6 +49,11 @@ def follow(last_id: str) -> None:
 def new_id(prefix: str) -> str:
     """A new id such as ses_01J..."""
     return f"{prefix}_{ulid()}"
+
+
+def is_name(value: str) -> bool:
+    """Whether something stored may be called so."""
+    return _NAME.fullmatch(value) is not None
 
 
 def is_key(value: str) -> bool:

@@ -12,6 +12,7 @@ import pytest
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
+from tests.support.triggering import store
 
 
 def push(api: httpx.Client, name: str, prompt: str = "mock: say Hello") -> None:
@@ -62,6 +63,7 @@ def test_a_schedule_is_made_shown_changed_and_removed(api: httpx.Client) -> None
 @pytest.mark.parametrize(
     ("body", "field"),
     [
+        ({"name": "../up", "cron": "@daily"}, "name"),
         ({"cron": "0 0 30 2 *"}, "cron"),
         ({"cron": "* * * * * *"}, "cron"),
         ({"cron": "nonsense"}, "cron"),
@@ -109,6 +111,28 @@ def test_a_time_that_comes_while_the_task_before_is_at_work(api: httpx.Client, o
     for run in runs(api, name):
         if "session" in run:
             api.post(f"/sessions/{run['session']}/cancel")
+
+
+def test_a_task_that_could_not_begin_is_refused_when_its_schedule_is_made(api: httpx.Client) -> None:
+    store(api, "needy", 'prompt = "mock: say Hi"\n[variables.who]\nrequired = true')
+    store(api, "agentless", 'prompt = "mock: say Hi"', agent="")
+    store(api, "silent", "")
+    for template, inputs, code, field in [
+        ("nobody", {}, "template_not_found", ""),
+        ("agentless", {}, "invalid_request", "template"),
+        ("silent", {}, "invalid_request", "prompt"),
+        ("needy", {}, "unprocessable", "inputs.who"),
+        ("needy", {"who": "ghp_0123456789abcdefghij"}, "unprocessable", "inputs.who"),
+        ("needy", {"who": "Ann", "else": 1}, "unprocessable", "inputs.else"),
+    ]:
+        body = {"name": "refused", "cron": "@daily", "template": template, "inputs": inputs}
+        problem = assert_problem(api.post("/schedules", json=body), code)
+        assert list(problem.get("errors", {})) == ([field] if field else [])
+    create(api, "needing", template="needy", inputs={"who": "Ann"})
+    changed = api.patch("/schedules/needing", json={"inputs": {}})
+    assert_problem(changed, "unprocessable", field="inputs")
+    assert api.delete("/templates/needy").status_code == 204
+    assert api.patch("/schedules/needing", json={"paused": True}).status_code == 200, "whatever its template is by now"
 
 
 def test_a_template_that_is_gone_fails_the_run_and_says_why(api: httpx.Client) -> None:

@@ -174,6 +174,19 @@ def test_a_chat_names_a_revision_in_references(api: httpx.Client, references: di
     assert api.post("/messages", json={"references": references, "data": data}).status_code == 422
 
 
+@pytest.mark.parametrize(
+    "inputs",
+    [{"note": "ghp_0123456789abcdefghij"}, {"api_key": "anything"}, {"deep": {"list": ["sk-0123456789abcdefghij"]}}],
+)
+def test_inputs_of_a_chat_carry_no_credentials(api: httpx.Client, inputs: dict[str, Any]) -> None:
+    field = f"data.inputs.{next(iter(inputs))}"
+    messages = [{"role": "user", "parts": [{"type": "text", "text": "mock: recall"}]}]
+    chat = api.post("/messages", json={"data": {"messages": messages, "inputs": inputs}})
+    assert list(assert_problem(chat, "invalid_request")["errors"]) == [field]
+    plain = {"messages": [{"role": "user", "content": "mock: recall"}], **inputs}
+    assert field in api.post("/invoke", json={"data": {"inputs": plain}}).text
+
+
 def test_a_plain_call_names_a_revision_in_references(api: httpx.Client) -> None:
     push(api, "plainly", tags=["stable"])
     data = {"inputs": {"messages": [{"role": "user", "content": "mock: instructions"}], "who": "Ann"}}

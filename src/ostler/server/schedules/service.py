@@ -28,8 +28,9 @@ from ostler.server.sessions.service import Sessions
 from ostler.server.store.records import Job
 from ostler.server.store.schedules import FireJob, FireRow, ScheduleRow
 from ostler.server.store.schedules import Schedules as Rows
+from ostler.server.store.templates import Templates
 from ostler.server.tasks.orders import session_of, spec_of
-from ostler.server.templates.applying import task_of
+from ostler.server.templates.applying import startable, task_of
 from ostler.wire.schedules import EditSchedule, NewSchedule, Schedule, ScheduleRun
 from ostler.wire.tasks import CreateTask
 
@@ -40,6 +41,7 @@ _AFTER_ERROR = 5.0
 _RUNS = 50
 _DAYS = 24 * 3600.0
 _JOB_SECONDS = 120.0
+_OF_ITS_TASK = frozenset({"template", "inputs", "prompt"})
 _LATER = 429
 """The project has as much as it may have; a time waits until there is room."""
 _body = msgspec.json.Decoder(NewSchedule).decode
@@ -49,8 +51,9 @@ _job = msgspec.json.Decoder(FireJob).decode
 class Schedules:
     """The schedules of this server's store."""
 
-    def __init__(self, rows: Rows, clock: Clock, now: Callable[[], float] = time.time) -> None:
+    def __init__(self, rows: Rows, templates: Templates, clock: Clock, now: Callable[[], float] = time.time) -> None:
         self._rows = rows
+        self._templates = templates
         self._clock = clock
         self._now = now
         self._woken = asyncio.Event()
@@ -66,9 +69,17 @@ class Schedules:
         """One of them."""
         return self._shown(await self._row(project, name))
 
-    async def add(self, project: str, wanted: NewSchedule) -> Schedule:
-        """One more, unless it is no time."""
+    async def check(self, project: str, wanted: NewSchedule) -> NewSchedule:
+        """Raise if it is no time, or if its task could not begin as the template is now."""
         body = checked(wanted)
+        await startable(self._templates, project, wanted.template)
+        task = CreateTask(template=wanted.template, inputs=wanted.inputs, prompt=wanted.prompt)
+        await task_of(self._templates, project, task, ())
+        return body
+
+    async def add(self, project: str, wanted: NewSchedule) -> Schedule:
+        """One more, unless it makes no sense."""
+        body = await self.check(project, wanted)
         row = ScheduleRow(
             id=new_id("sch"),
             project=project,
@@ -89,6 +100,8 @@ class Schedules:
         if "cron" in changes or "at" in changes:
             changes = {"cron": None, "at": None, **changes}
         body = checked(replace(_body(row.body), **changes))
+        if _OF_ITS_TASK & changes.keys():
+            await self.check(project, body)
         row = replace(row, body=msgspec.json.encode(body), due=next_time(body, self._second()))
         if not await self._rows.change(row):
             raise ScheduleNotFound(name=name)

@@ -10,6 +10,7 @@ from zoneinfo import ZoneInfo
 from cronsim import CronSim, CronSimError
 
 from ostler.base.errors import Unprocessable
+from ostler.base.ids import NO_NAME, is_name
 from ostler.server.store.schedules import FireRow, ScheduleRow
 from ostler.wire.schedules import NewSchedule
 
@@ -34,7 +35,7 @@ _MOST_MISSED = 100
 
 def checked(wanted: NewSchedule) -> NewSchedule:
     """A schedule whose times can be told; all that is wrong with them is told at once."""
-    errors: dict[str, list[str]] = {}
+    errors: dict[str, list[str]] = {} if is_name(wanted.name) else {"name": [NO_NAME]}
     if (wanted.cron is None) == (wanted.at is None):
         errors["cron"] = ["or at is needed, and not both"]
     zone = _zone(wanted.time_zone)

@@ -133,6 +133,17 @@ def _code_tools(definition: Definition, wanted: Sequence[CodeTool]) -> tuple[Cod
     return (*(tool for tool in definition.code_tools if tool.name not in own), *wanted)
 
 
+async def startable(store: Templates, project: str, reference: str) -> Definition:
+    """A template that can begin without a person; raises for one that leaves the agent to be chosen."""
+    _, definition = await found(store, project, reference)
+    if not definition.agent.agent:
+        reason = (
+            f"'{reference[:80]}' names no agent, and nobody is there to choose one: name it in agent.toml and push it"
+        )
+        raise _invalid("template", reason)
+    return definition
+
+
 class Chosen(msgspec.Struct, frozen=True, kw_only=True):
     """The session of a chat that names a template, and the inputs that are told to its agent."""
 

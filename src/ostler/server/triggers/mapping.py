@@ -7,10 +7,12 @@ from typing import Any
 import msgspec
 
 from ostler.base.errors import InvalidRequest
-from ostler.base.ids import is_key
+from ostler.base.ids import NO_NAME, is_key, is_name
+from ostler.base.redaction import holds_secret
 from ostler.server.templates.reading import Definition, Variable
 from ostler.server.triggers import patterns
 from ostler.server.triggers.liquid_texts import LiquidFault, fault_of, filled, marked
+from ostler.server.triggers.signatures import secret_faults
 from ostler.wire.triggers import MOST_MAPPING, NewTrigger
 
 _MOST_EVENT = 20_000
@@ -62,7 +64,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 def checked(wanted: NewTrigger) -> NewTrigger:
     """A trigger that makes sense; everything that is wrong with it is told at once."""
-    faults = patterns.faults_of(wanted.filter)
+    faults = {} if is_name(wanted.name) else {"name": [NO_NAME]}
+    faults |= patterns.faults_of(wanted.filter)
     mapping = wanted.mapping
     texts = {"mapping.prompt": mapping.prompt, "mapping.key": mapping.key}
     texts |= {f"mapping.inputs.{name}": text for name, text in mapping.inputs.items()}
@@ -71,6 +74,10 @@ def checked(wanted: NewTrigger) -> NewTrigger:
             faults[field] = [f"is longer than {MOST_MAPPING} characters"]
         elif text is not None and (reason := fault_of(text)) is not None:
             faults[field] = [reason]
+        elif text is not None and holds_secret(text):
+            faults[field] = [
+                "looks like a credential, and agents are told none: give it to the session's env or provider"
+            ]
     faults |= {field: [reason] for field, reason in _contradictions(wanted).items()}
     if faults:
         reason = "; ".join(f"{field} {reasons[0]}" for field, reasons in faults.items())
@@ -96,9 +103,27 @@ def _contradictions(wanted: NewTrigger) -> dict[str, str]:
         faults["mapping.key"] = f"{'is required with' if mapping.key is None else 'is for'} the policy mapped"
     if wanted.signature.header is not None and wanted.signature.scheme != "token":
         faults["signature.header"] = "is for the scheme token"
-    if wanted.signature.secret is not None and len(wanted.signature.secret) < 8:
-        faults["signature.secret"] = "must have at least 8 characters"
-    return faults
+    return faults | secret_faults(wanted.signature)
+
+
+def check_fits(wanted: NewTrigger, definition: Definition) -> None:
+    """Raise unless the template can do with what the mapping gives it."""
+    variables, mapping = definition.manifest.variables, wanted.mapping
+    known = ", ".join(variables) or "none"
+    faults = {
+        f"mapping.inputs.{name}": [f"is no variable of the template; it has {known}"]
+        for name in mapping.inputs
+        if name not in variables
+    }
+    for name, variable in variables.items():
+        if variable.required and variable.default is None and name not in mapping.inputs:
+            faults[f"mapping.inputs.{name}"] = ["is required by the template: say where the event has it"]
+    sees_all = wanted.session_policy == "mapped" and not mapping.inputs
+    if mapping.prompt is None and not definition.manifest.prompt and not sees_all:
+        faults["mapping.prompt"] = ["is required: the template has no prompt"]
+    if faults:
+        reason = "; ".join(f"{field} {reasons[0]}" for field, reasons in faults.items())
+        raise InvalidRequest(reason=f"{reason}.", errors=faults)
 
 
 def reason_against(wanted: NewTrigger, event: Event) -> str | None:

@@ -28,9 +28,10 @@ from ostler.base.wrong_tokens import WrongTokens
 from ostler.server.store.templates import Templates
 from ostler.server.store.triggers import DeliveryRow, TriggerRow
 from ostler.server.store.triggers import Triggers as Rows
+from ostler.server.templates.applying import startable
 from ostler.server.templates.service import found
 from ostler.server.triggers.liquid_texts import LiquidFault
-from ostler.server.triggers.mapping import Event, checked, circle_in, key_of, reason_against, words_of
+from ostler.server.triggers.mapping import Event, check_fits, checked, circle_in, key_of, reason_against, words_of
 from ostler.server.triggers.signatures import Sent, is_genuine, is_secret_header, name_of
 from ostler.wire.triggers import (
     Delivery,
@@ -48,9 +49,14 @@ _SECRET = 32
 """Random bytes of a secret that we make."""
 _RETRY_AFTER = 30
 _HELD_SECONDS = 30 * 24 * 3600.0
+_MOST_STORED = 10_000
+_MOST_STORED_BYTES = 256 * 1024 * 1024
+_TRIM_AFTER, _TRIM_AFTER_BYTES = 100, 16 * 1024 * 1024
+"""So many deliveries, or so many bytes of them, come before a server looks again whether a trigger keeps too much."""
 _DAY = 24 * 3600
 _MINUTE = 60.0
 _LISTED = 100
+_OF_ITS_WORK = frozenset({"template", "mapping", "session_policy"})
 _MOST_HEADERS, _LONGEST_HEADER = 60, 500
 _UNSTORED = frozenset({"host", "content-length", "connection", "accept", "accept-encoding"})
 _body = msgspec.json.Decoder(NewTrigger).decode
@@ -69,6 +75,7 @@ class Triggers:
         self._templates = templates
         self._clock = clock
         self._now = now
+        self._grown: dict[str, Grown] = {}
 
     # What people do with them
 
@@ -82,7 +89,8 @@ class Triggers:
 
     async def add(self, project: str, wanted: NewTrigger) -> Trigger:
         """One more; a secret that the server made is in the answer, and nowhere else."""
-        body, made = await self._checked(project, wanted)
+        await self.check(project, wanted)
+        body, made = _secured(wanted)
         row = TriggerRow(
             id=new_id("trg"),
             project=project,
@@ -101,7 +109,12 @@ class Triggers:
         policy = changes.get("session_policy")
         if policy is not None:
             changes = {"session": None, **({"template": None} if policy == "fixed" else {}), **changes}
-        body, made = await self._checked(project, replace(_body(row.body), **changes))
+        changed = replace(_body(row.body), **changes)
+        if _OF_ITS_WORK & changes.keys():
+            await self.check(project, changed)
+        elif changes.keys() & {"signature", "filter", "session"}:
+            await asyncio.to_thread(checked, changed)
+        body, made = _secured(changed)
         row = replace(row, body=msgspec.json.encode(body))
         if not await self._rows.change(row):
             raise TriggerNotFound(name=name)
@@ -110,25 +123,14 @@ class Triggers:
     async def remove(self, project: str, name: str) -> None:
         """Forget one with its deliveries; what they began goes on."""
         row = await self._row(project, name)
+        self._grown.pop(row.id, None)
         await self._rows.remove(project, row.id)
 
     async def check(self, project: str, wanted: NewTrigger) -> None:
-        """Raise if a trigger makes no sense."""
+        """Raise if a trigger makes no sense, or if its work could not begin as the template is now."""
         await asyncio.to_thread(checked, wanted)
         if wanted.template is not None:
-            await found(self._templates, project, wanted.template)
-
-    async def _checked(self, project: str, wanted: NewTrigger) -> tuple[NewTrigger, str | None]:
-        """A trigger that makes sense, and the secret that was made for it."""
-        await self.check(project, wanted)
-        if wanted.signature.secret is not None:
-            return wanted, None
-        made = (
-            signing.new_secret()
-            if wanted.signature.scheme in {"standard", "gitlab"}
-            else secrets.token_urlsafe(_SECRET)
-        )
-        return replace(wanted, signature=replace(wanted.signature, secret=made)), made
+            check_fits(wanted, await startable(self._templates, project, wanted.template))
 
     async def _row(self, project: str, name: str) -> TriggerRow:
         row = await self._rows.find(project, name)
@@ -236,7 +238,38 @@ class Triggers:
         taken, is_new = await self._rows.take(new, most=_MOST_WAITING, oldest=now - _HELD_SECONDS, pause=pause)
         if taken is None:
             raise TooManyDeliveries(most=_MOST_WAITING, retry_after=_RETRY_AFTER)
+        if is_new:
+            await self._trim(row.id, len(new.body))
         return taken if is_new else replace(taken, duplicates=max(1, taken.duplicates))
+
+    async def _trim(self, trigger: str, size: int) -> None:
+        """Now and then forget what is beyond the bound; of a trigger that a server hears of first, at once."""
+        grown = self._grown.get(trigger)
+        if grown is not None and not grown.is_much(size):
+            return
+        self._grown[trigger] = Grown()
+        await self._rows.trim(trigger, most=_MOST_STORED, most_bytes=_MOST_STORED_BYTES)
+
+
+def _secured(wanted: NewTrigger) -> tuple[NewTrigger, str | None]:
+    """A trigger with a secret, and the one that was made for it."""
+    if wanted.signature.secret is not None:
+        return wanted, None
+    has_whole_bytes = wanted.signature.scheme in {"standard", "gitlab"}
+    made = signing.new_secret() if has_whole_bytes else secrets.token_urlsafe(_SECRET)
+    return replace(wanted, signature=replace(wanted.signature, secret=made)), made
+
+
+class Grown(msgspec.Struct):
+    """What a trigger took since this server looked whether it keeps too much."""
+
+    count: int = 0
+    size: int = 0
+
+    def is_much(self, size: int) -> bool:
+        """One more of this size; whether it is time to look."""
+        self.count, self.size = self.count + 1, self.size + size
+        return self.count >= _TRIM_AFTER or self.size >= _TRIM_AFTER_BYTES
 
 
 class Receipt(msgspec.Struct, frozen=True, kw_only=True):

@@ -10,9 +10,13 @@ from collections.abc import Callable, Iterable, Mapping
 import msgspec
 
 from ostler.base import signing
-from ostler.wire.triggers import NewSignature
+from ostler.wire.triggers import NewSignature, SignatureScheme
 
 WINDOW_SECONDS = 300
+_FEWEST = 8
+_FEWEST_OF_A_TOKEN = 16
+"""Of a secret that is sent itself, so that senders may be asked whether they have guessed it."""
+_SENT_AS_IT_IS = frozenset({"token", "gitlab"})
 Headers = Mapping[str, str]
 
 
@@ -28,6 +32,29 @@ def is_genuine(signature: NewSignature, sent: Sent) -> bool:
     """Whether one of the secrets has signed it."""
     found = [_SCHEMES[signature.scheme](signature, secret, sent) for secret in _secrets(signature)]
     return any(found)
+
+
+def secret_faults(signature: NewSignature) -> dict[str, str]:
+    """Why a secret that was given is none: it can be guessed, or senders could not sign with it."""
+    given = {"signature.secret": signature.secret, "signature.earlierSecret": signature.earlier_secret}
+    return {
+        field: reason
+        for field, secret in given.items()
+        if secret is not None and (reason := _fault(signature.scheme, secret)) is not None
+    }
+
+
+def _fault(scheme: SignatureScheme, secret: str) -> str | None:
+    if scheme == "standard" or (scheme == "gitlab" and secret.startswith(signing.PREFIX)):
+        try:
+            signing.key(secret)
+        except ValueError as error:
+            return f"{error}, as `openssl rand -base64 32` prints; leave it out and the server makes one"
+        return None
+    fewest = _FEWEST_OF_A_TOKEN if scheme in _SENT_AS_IT_IS else _FEWEST
+    if len(secret) >= fewest:
+        return None
+    return f"must have at least {fewest} characters; leave it out and the server makes one"
 
 
 def _secrets(signature: NewSignature) -> list[str]:

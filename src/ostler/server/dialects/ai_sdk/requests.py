@@ -7,6 +7,7 @@ import msgspec
 
 from ostler.base.errors import InvalidRequest, OstlerError, SettingsFixed, Unprocessable
 from ostler.base.ids import is_key
+from ostler.base.redaction import holds_secret, is_secret_name
 from ostler.server.dialects.ai_sdk.bodies import (
     AgentChoice,
     ChatRequest,
@@ -89,7 +90,7 @@ def turn_request(body: ChatRequest, sent: Any) -> TurnRequest:
         key=_checked_key(body),
         agent=_referenced((parameters.agent if parameters else None) or agent or AgentChoice(), body.references),
         template=_template_of(body.references),
-        inputs=(body.data.inputs if body.data is not None else None) or {},
+        inputs=_checked_inputs((body.data.inputs if body.data is not None else None) or {}),
         is_stock=body.data is None,
         is_change=body.trigger == "regenerate-message" or body.message_id is not None,
     )
@@ -104,10 +105,20 @@ def invoke_request(body: InvokeRequest, sent: Any) -> TurnRequest:
         messages=tuple(map(plain, body.data.inputs.messages)),
         parts=tuple(_parts(each["content"]) for each in sent["data"]["inputs"]["messages"]),
         where="data.inputs.messages",
-        inputs={name: value for name, value in sent["data"]["inputs"].items() if name != "messages"},
+        inputs=_checked_inputs({name: value for name, value in sent["data"]["inputs"].items() if name != "messages"}),
         agent=_referenced(agent or AgentChoice(), body.references),
         template=_template_of(body.references),
     )
+
+
+def _checked_inputs(inputs: dict[str, Any]) -> dict[str, Any]:
+    """Inputs are told to the agent and are in the log, so they carry no credentials."""
+    for name, value in inputs.items():
+        is_named_so = is_secret_name(name) and isinstance(value, str)
+        if is_named_so or holds_secret(msgspec.json.encode(value).decode()):
+            looks = "is named like a credential" if is_named_so else "looks like a credential"
+            raise _invalid(f"data.inputs.{name}", f"{looks}, and inputs carry none: use env or provider")
+    return inputs
 
 
 def _parts(content: Any) -> tuple[dict[str, Any], ...]:
