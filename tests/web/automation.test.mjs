@@ -202,6 +202,9 @@ test("a trigger is made in the page: what is wrong stands next to its field, and
   await wrong("Template").waitFor();
   await form.getByLabel("Template").fill("greeter");
   await page.keyboard.press("Enter");
+  await wrong("Input who").waitFor();
+  await form.getByLabel("Input who").fill("{{ event.sender }}");
+  await page.keyboard.press("Enter");
   await wrong("Name").waitFor();
   await clean(page);
   await page.context().close();

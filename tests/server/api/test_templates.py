@@ -182,7 +182,7 @@ def test_inputs_of_a_chat_carry_no_credentials(api: httpx.Client, inputs: dict[s
     field = f"data.inputs.{next(iter(inputs))}"
     messages = [{"role": "user", "parts": [{"type": "text", "text": "mock: recall"}]}]
     chat = api.post("/messages", json={"data": {"messages": messages, "inputs": inputs}})
-    assert list(assert_problem(chat, "invalid_request")["errors"]) == [field]
+    assert (chat.status_code, field in chat.text) == (400, True), chat.text
     plain = {"messages": [{"role": "user", "content": "mock: recall"}], **inputs}
     assert field in api.post("/invoke", json={"data": {"inputs": plain}}).text
 

@@ -4,11 +4,23 @@ import type { Problem } from "../api/types";
 import { faultsByField, objectOf, WrongField } from "./faults";
 
 function refusal(problem: Partial<Problem>): ApiError {
-  return new ApiError(422, "Refused.", { type: "", title: "", status: 422, code: "", detail: "", ...problem } as Problem);
+  return new ApiError(422, "Refused.", {
+    type: "",
+    title: "",
+    status: 422,
+    code: "",
+    detail: "",
+    ...problem,
+  } as Problem);
 }
 
 test("what is wrong stands at the narrowest field that is shown, and the rest apart", () => {
-  const errors = { cron: ["has four fields"], "inputs.who": ["is required"], "inputs.else": ["is no variable"], zone: ["?"] };
+  const errors = {
+    cron: ["has four fields"],
+    "inputs.who": ["is required"],
+    "inputs.else": ["is no variable"],
+    zone: ["?"],
+  };
   const { of, rest } = faultsByField(refusal({ errors }), ["cron", "inputs", "inputs.who"]);
   expect(of).toEqual({ cron: "has four fields", "inputs.who": "is required", inputs: "inputs.else is no variable" });
   expect(rest).toEqual(["zone ?"]);
