@@ -251,9 +251,10 @@ def _litestar(services: Services | None) -> Litestar:
     )
 
 
-async def _name_version(response: Response[Any]) -> Response[Any]:
-    """A client that cannot read an answer says which versions do not fit."""
-    response.headers["ostler-version"] = __version__
+async def _name_version(response: Any) -> Any:
+    """A client that cannot read an answer says which versions do not fit; MCP answers by itself."""
+    if isinstance(response, Response):
+        response.headers["ostler-version"] = __version__
     return response
 
 
