@@ -18,7 +18,7 @@ from ostler.cli.api import address_of, token_of
 from ostler.cli.root import Target
 from ostler.client.calls import headers
 
-_PIECE = 256 * 1024
+_PIECE = 64 * 1024
 _OVER = frozenset({404, 409, 410})
 """Answers after which a session has no peers any more."""
 _TOO_MANY = 429
