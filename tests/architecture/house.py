@@ -113,7 +113,18 @@ FLOORS: dict[str, tuple[str, ...]] = {
 
 STOREYS: tuple[tuple[str, ...], ...] = (
     ("log", "answers", "attachments", "secrets", "work.restoring", "runners.waiting"),
-    ("settings", "folders", "ownership", "admission", "drafts", "elsewhere", "creation", "policy", "session"),
+    (
+        "settings",
+        "folders",
+        "ownership",
+        "admission",
+        "drafts",
+        "elsewhere",
+        "creation",
+        "proposing",
+        "policy",
+        "session",
+    ),
     ("agent", "asks", "continuing", "handoff", "work", "turns", "lifecycle"),
     ("live", "registry"),
     ("new_sessions", "service"),

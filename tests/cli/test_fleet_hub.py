@@ -12,11 +12,11 @@ import httpx
 import pytest
 
 from tests.cli.test_fleet_commands import follower
-from tests.cli.test_fleet_fences import sshd
 from tests.support.forking import OSTLER, ran
 from tests.support.nginx import free_port
 from tests.support.patience import stretched, wait_until
 from tests.support.serving import RunningServer, clean_env
+from tests.support.sshd import sshd
 from tests.support.talk import Talk
 
 SOCKS = "/api/v1/connect/socks"

@@ -95,7 +95,8 @@ class LiveSession:
             events = session.log.redaction.grown(events)
         await _keep_pictures(session, events)
         limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
-        proposals = await proposals_in(events, session.record.project, self._propose)
+        asked = [draft for draft in events if draft.type == "permission.requested"]
+        proposals = await proposals_in(asked, session.record.project, self._propose) if asked else {}
         rules = session.record.spec.permission_rules
         written, answers = vet([*events, *limited], session.state, session.permission_mode, rules, proposals)
         if not written or session.log.is_deleted or session.state.ended:

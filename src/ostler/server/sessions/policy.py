@@ -67,7 +67,7 @@ def vet(
     open_asks = {ask.ask_id for ask in state.asks}
     written: list[Draft] = []
     answers: list[Answer] = []
-    for draft in (as_proposed(each, proposals) for each in events):
+    for draft in (as_proposed(each, proposals) if each.type == "permission.requested" else each for each in events):
         ask_id = _ask_id(draft)
         if draft.type.endswith(".requested") and ask_id is not None:
             open_asks.add(ask_id)

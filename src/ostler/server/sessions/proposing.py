@@ -33,11 +33,11 @@ Propose = Callable[[str, dict[str, Any]], Awaitable[Proposed]]
 """Reads what an agent proposes in a project; raises if it could not be made."""
 
 
-async def proposals_in(events: Sequence[Draft], project: str, read: Propose) -> dict[str, Proposed | str]:
+async def proposals_in(asked: Sequence[Draft], project: str, read: Propose) -> dict[str, Proposed | str]:
     """By the id of its ask what an agent proposes, or why that cannot be."""
     found: dict[str, Proposed | str] = {}
-    for draft in events:
-        if draft.type != "permission.requested" or not isinstance(draft.data, PermissionData):
+    for draft in asked:
+        if not isinstance(draft.data, PermissionData):
             continue
         if isinstance(wanted := (draft.data.metadata or {}).get(PROPOSES), dict):
             try:

@@ -54,6 +54,7 @@ def build_manager(tools: Tools, *, max_body_bytes: int) -> StreamableHTTPSession
     _add_working(server, tools)
     _add_ending(server, tools)
     _add_proposing(server, tools)
+    _add_rules(server, tools)
     server.streamable_http_app(stateless_http=True, max_request_body_size=max_body_bytes)
     return server.session_manager
 
@@ -213,6 +214,8 @@ def _add_proposing(server: MCPServer, tools: Tools) -> None:
         )
         return await _answered(tools.propose(session_id, wanted, reason))
 
+
+def _add_rules(server: MCPServer, tools: Tools) -> None:
     @server.tool()
     async def propose_policy(session_id: str, rules: dict[str, RulePermission], reason: str) -> Json:
         """Propose rules for a session: a tool's name, with * for anything, and allow, ask or deny; a person decides.
