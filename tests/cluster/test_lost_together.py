@@ -3,6 +3,7 @@
 import urllib.request
 from collections.abc import Iterator
 from contextlib import ExitStack
+from itertools import chain
 from pathlib import Path
 
 import pytest
@@ -27,10 +28,9 @@ class Places:
         self._running: dict[str, tuple[RunnerHost, ExitStack]] = {}
 
     def serve(self, *names: str) -> None:
-        given = settings_of(self._bucket).items()
-        env = CREDENTIALS | {f"OSTLER_{name.upper()}": value for name, value in given}
+        given = [(f"--{name.replace('_', '-')}", value) for name, value in settings_of(self._bucket).items()]
         for name in names:
-            self.servers.start(name, *SERVER, env=env)
+            self.servers.start(name, *SERVER, *chain.from_iterable(given), env=CREDENTIALS)
 
     def join(self, name: str, server: str) -> RunnerHost:
         """Start a runner that knows one server only."""

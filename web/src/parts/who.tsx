@@ -22,7 +22,7 @@ export function Who({ onConnect }: { onConnect(): void }) {
           <>
             <User size={14} aria-hidden className="shrink-0 text-dim" />
             <span className="min-w-0 flex-1">
-              <span className="block truncate">{name}</span>
+              <span className="block truncate">{name}</span>{" "}
               <span className="block truncate text-2xs text-dim">
                 {known.role}
                 {where}
