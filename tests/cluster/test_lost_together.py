@@ -28,9 +28,12 @@ class Places:
         self._running: dict[str, tuple[RunnerHost, ExitStack]] = {}
 
     def serve(self, *names: str) -> None:
-        given = [(f"--{name.replace('_', '-')}", value) for name, value in settings_of(self._bucket).items()]
         for name in names:
-            self.servers.start(name, *SERVER, *chain.from_iterable(given), env=CREDENTIALS)
+            self.start(name, *SERVER)
+
+    def start(self, name: str, *args: str) -> None:
+        given = [(f"--{name.replace('_', '-')}", value) for name, value in settings_of(self._bucket).items()]
+        self.servers.start(name, *args, *chain.from_iterable(given), env=CREDENTIALS)
 
     def join(self, name: str, server: str) -> RunnerHost:
         """Start a runner that knows one server only."""
@@ -138,7 +141,7 @@ def test_a_cluster_that_restarts_has_the_sessions_of_a_runner_that_is_gone_for_g
 def test_a_runner_that_is_removed_at_another_server_than_its_own_is_left_at_once(places: Places) -> None:
     places.serve("a", "b")
     places.servers.stop("a")
-    places.servers.start("a", *SERVER[:-1], "600")
+    places.start("a", *SERVER[:-1], "600")
     places.join("x", "a")
     with places.servers.api("a") as a, places.servers.api("b") as b:
         talk = Talk(a)
