@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -60,6 +61,16 @@ async def test_a_client_that_posts_may_reach_either_server_with_each_message(ser
     assert httpx.post(url, json=wanted, headers=connection).status_code == 404
 
 
+async def loaded(agent: Any, folder: Path, session: str) -> None:
+    """Load a session whose server has just come back: the other one calls it again when it knows."""
+    async with asyncio.timeout(stretched(60)):
+        while True:
+            with suppress(acp.RequestError):
+                await agent.load_session(cwd=str(folder), session_id=session, mcp_servers=[])
+                return
+            await asyncio.sleep(0.1)
+
+
 async def test_a_turn_whose_server_dies_is_an_error_that_says_to_load_the_session_again(
     servers: Servers, a: httpx.Client, tmp_path: Path
 ) -> None:
@@ -73,6 +84,6 @@ async def test_a_turn_whose_server_dies_is_an_error_that_says_to_load_the_sessio
         with pytest.raises(acp.RequestError, match="load the session again"):
             await running
         servers.start_missing()
-        await agent.load_session(cwd=str(tmp_path), session_id=talk.id, mcp_servers=[])
+        await loaded(agent, tmp_path, talk.id)
         await agent.cancel(session_id=talk.id)
         assert await prompt(agent, talk.id, "mock: say Again.") == "end_turn"

@@ -216,5 +216,5 @@ def test_a_conversation_of_the_agent_s_own_program_is_gone_on_with_by_its_own_me
         going_on.turn("SCRIPT: recall")
         session = going_on.get()
         assert (session["turnCount"], session["nativeSessionId"]) == (3, found["conversationId"])
-        said = going_on.get("/messages")["messages"]
+        said = [each for each in going_on.get("/messages")["messages"] if each["item"]["kind"] == "message"]
         assert [each["item"]["content"][0]["text"] for each in said][-1].startswith("Recall: 3 scripted user turns")
