@@ -29,13 +29,14 @@ _SECONDS = 120.0
 VOCABULARY = ("base/", "wire/")
 """Errors, clocks, ids and types: they know nothing of what they are used for, and lead nowhere else."""
 BESIDE = (
-    "server/search/service.py",  # the index of search follows every log
-    "server/tasks/retention.py",  # removes what is old
-    "server/engine/embedded.py",  # calls webhooks
-    "server/sessions/work/snapshot_uploads.py",  # uploads what a session has after a turn
-    "server/webhooks/telling.py",  # looks what webhooks want to hear
+    "server.search.service",  # the index of search follows every log
+    "server.tasks.retention",  # removes what is old
+    "server.engine.embedded",  # calls webhooks
+    "server.sessions.work.snapshot_uploads",  # uploads what a session has after a turn
+    "server.webhooks.telling",  # looks what webhooks want to hear
 )
 """Loops of their own that a request wakes and does not wait for; what they call is no part of its walk."""
+_BESIDE = frozenset(f"{name.replace('.', '/')}.py" for name in BESIDE)
 BEGINNING = ("server/sessions/service.py", "Sessions.send")
 """The function that begins a turn."""
 
@@ -88,7 +89,7 @@ class Profile:
             return
         passed = list(_ours(frame))
         name = passed[0][0]
-        if any(file in BESIDE for file, _ in passed):
+        if any(file in _BESIDE for file, _ in passed):
             self._beside.add(name)
             return
         self._calls += 1

@@ -67,11 +67,12 @@ def test_an_interrupt_drops_what_was_steered_and_not_heard_and_the_log_tells_it(
     talk = Talk(api)
     talk.send("mock: stream 600 words 1/s")  # a wait would take up what is steered
     talk.until(lambda event: "start" in event["data"])
-    talk.send("mock: say LEFT", when_busy="steer")
-    talk.post("/interrupt")
-    dropped = talk.until_type("notice")["data"]
+    assert talk.send("mock: say LEFT", when_busy="steer")["disposition"] == "steered"
+    assert talk.post("/interrupt").is_success
+    ended = talk.until_type("turn.ended")["data"]
+    (dropped,) = [event["data"] for event in talk.events if event["type"] == "notice"]
     assert (dropped["code"], "mock: say LEFT" in dropped["message"]) == ("unheard", True)
-    assert talk.until_type("turn.ended")["data"]["outcome"] == "interrupted"
+    assert ended["outcome"] == "interrupted"
     assert said(talk.turn("mock: say NEXT")) == "NEXT"
 
 

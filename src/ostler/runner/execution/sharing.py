@@ -20,6 +20,7 @@ from ostler.base.errors import AgentStartFailed
 from ostler.base.logs import Log
 from ostler.base.private import make_folder, write_file
 from ostler.base.tasks import Background
+from ostler.base.undo import undone_by
 from ostler.runner.execution.limits import Limits
 from ostler.runner.processes.nursery import NurseryHandle
 from ostler.runner.processes.process import ANSWER_SECONDS, CannotStart, Process
@@ -183,14 +184,12 @@ class SharedProcess:
     async def _find_seat(self) -> socket.socket | None:
         """A seat that was given to us; None when nobody is there, or leaves just now."""
         seat = socket.socket(socket.AF_UNIX)
-        try:
+        with undone_by(seat.close):
             seat.setblocking(False)
-            given = await asyncio.wait_for(_asked(self._folder, seat), ANSWER_SECONDS)
-        except (FileNotFoundError, ConnectionError):
-            given = False
-        except BaseException:
-            seat.close()
-            raise
+            try:
+                given = await asyncio.wait_for(_asked(self._folder, seat), ANSWER_SECONDS)
+            except (FileNotFoundError, ConnectionError):
+                given = False
         if not given:
             seat.close()
         return seat if given else None

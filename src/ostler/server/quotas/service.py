@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from ostler.base.clock import Clock
+from ostler.base.errors import OstlerError
 from ostler.base.errors.access import LimitReached
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.scope import Scope
@@ -165,7 +166,7 @@ class Quotas:
         self._coming.append(coming)
         try:
             yield counted()
-        except Exception:
+        except OstlerError:
             if refusal is not None:  # the runner may have called it something else
                 raise refusal from None
             raise
