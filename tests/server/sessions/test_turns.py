@@ -66,7 +66,7 @@ def test_steer_reaches_the_running_turn(api: httpx.Client) -> None:
 def test_an_interrupt_drops_what_was_steered_and_not_heard_and_the_log_tells_it(api: httpx.Client) -> None:
     talk = Talk(api)
     talk.send("mock: stream 600 words 1/s")  # a wait would take up what is steered
-    talk.until(lambda event: "start" in event["data"])
+    talk.until_type("item.delta")
     assert talk.send("mock: say LEFT", when_busy="steer")["disposition"] == "steered"
     assert talk.post("/interrupt").is_success
     ended = talk.until_type("turn.ended")["data"]
