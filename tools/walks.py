@@ -2,8 +2,8 @@
 
 `python -m tools.walks` prints, for each walk, its calls, functions, files and moves between files; `--files` names the
 files as well. A walk goes from the request to the event that the client waits for. The first time also loads what is
-loaded once; of the others the one that passed fewest files counts, because what the walk before left to do may happen
-to run in it, and a reader who is slow for a moment has more done for it.
+loaded once; of the others the shortest counts, and of its files those that each of them passed, because what the walk
+before left to do may happen to run in one, and a reader who is slow for a moment has more done for it.
 
 `files` counts what carries the request. `all` counts two things more that a reader who follows it does not open: the
 words that any module is written in (`VOCABULARY`), and loops that the request only wakes (`BESIDE`).
@@ -196,7 +196,7 @@ def _stream(api: httpx.Client, session: str, wanted: str, offset: int) -> dict[s
 
 
 def measured_walks(server: Measured) -> dict[str, Walk]:
-    """The three walks, each the shortest one of four."""
+    """The three walks, each the shortest one of four, with the files that all four passed."""
     api = server.api
     session = api.post("/sessions", json={"agent": "mock"}).raise_for_status().json()["id"]
     last, permission = 0, ""
@@ -236,7 +236,9 @@ def measured_walks(server: Measured) -> dict[str, Walk]:
             if begin is reply:
                 ask()
             gone.append(server.walk(begin))
-        walks[name] = min(gone[1:], key=lambda walk: len(walk.files))
+        always = set(gone[1].files).intersection(*(walk.files for walk in gone[2:]))
+        shortest = min(gone[1:], key=lambda walk: len(walk.files))
+        walks[name] = shortest._replace(files=sorted(always))
     return walks
 
 
