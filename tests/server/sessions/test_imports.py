@@ -8,9 +8,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import httpx
+import msgspec
 import pytest
 
 from ostler.client import Client
+from ostler.runner.imports.chats import Chat, Line
+from ostler.runner.imports.files import Files
+from ostler.runner.imports.formats import FORMATS
 from tests.support.http_helpers import assert_problem
 from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 
@@ -162,6 +166,37 @@ def test_what_is_damaged_or_no_file_hides_nothing_else(tmp_path: Path) -> None:
     ):
         found = api.get("/imports")
         assert [each["conversationId"] for each in found.json()["items"]] == ["c-1"], found.text
+
+
+def test_times_that_nobody_can_read_become_those_before_them(tmp_path: Path) -> None:
+    lines = [{**each, "timestamp": "yesterday"} if "cwd" in each else each for each in claude_code(str(tmp_path))]
+    lines[3] |= {"timestamp": "2026-11-16T12:00:00+02:00"}
+    write(tmp_path / "home" / ".claude" / "projects" / "-shop" / "c-1.jsonl", lines)
+    with (
+        running_server(tmp_path / "state", env={"HOME": str(tmp_path / "home")}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        session = api.post("/imports", json={"agent": "claude-code", "conversationId": "c-1"}).json()
+        turns = api.get(f"/sessions/{session['id']}/turns").json()["turns"]
+        assert [turn["startedAt"] for turn in turns] == [TIME] * 2
+        shown = api.get(f"/sessions/{session['id']}/events", params={"format": "agui"})
+        assert shown.status_code == 200, shown.text
+
+
+def test_a_conversation_that_goes_away_while_it_is_listed_hides_no_other(tmp_path: Path) -> None:
+    place = tmp_path / ".claude" / "projects" / "-shop"
+    for name in ("c-1", "c-2"):
+        write(place / f"{name}.jsonl", json.loads(json.dumps(claude_code(str(tmp_path))).replace("c-1", name)))
+    os.utime(place / "c-1.jsonl", (1, 1))
+    claude = FORMATS["claude-code"]
+
+    def read_and_archived(chat: Chat, line: Line) -> None:
+        claude.read(chat, line)
+        if chat.id == "c-2":
+            (place / "c-2.jsonl").unlink(missing_ok=True)
+
+    found = Files("claude-code", msgspec.structs.replace(claude, read=read_and_archived)).found(tmp_path, {})
+    assert [each.conversation_id for each in found] == ["c-1"]
 
 
 def test_fields_that_are_missing_are_named(home: Home) -> None:

@@ -60,7 +60,7 @@ class Chat:
 
     def asked(self, time: object, text: str) -> None:
         """The user said something, which begins a turn."""
-        words, at = text.strip(), _time(time)
+        words, at = text.strip(), _time(time) or (self._turns[-1].time if self._turns else None)
         if words and not words.startswith(_OURS) and at is not None:
             self._first = self._first or words[:_LONGEST]
             self._turns.append(_Turn(at, words[:_LONGEST], []))
@@ -126,13 +126,17 @@ class Chat:
 
 
 def _time(given: object) -> str | None:
-    """A time as programs write it: a text, or milliseconds since 1970."""
-    if isinstance(given, int | float) and not isinstance(given, bool):
-        try:
-            return moment(given / 1000)
-        except (OverflowError, OSError, ValueError):
-            return None
-    return given if isinstance(given, str) else None
+    """A time as programs write it, a text or milliseconds since 1970, in the words of the log."""
+    try:
+        match given:
+            case str():
+                found = datetime.fromisoformat(given)
+                return moment((found if found.tzinfo else found.replace(tzinfo=UTC)).timestamp())
+            case int() | float() if not isinstance(given, bool):
+                return moment(given / 1000)
+    except (OverflowError, OSError, ValueError):
+        pass
+    return None
 
 
 def moment(seconds: float) -> str:

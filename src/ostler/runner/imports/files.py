@@ -32,15 +32,17 @@ class Files:
         root = self._form.root(home, environ)
         seen: set[str] = set()
         for file in _newest(root, self._form):
-            chat = _head(root, file, self._form)
-            if chat is not None and chat.id not in seen and chat.id and chat.folder and chat.title:
+            chat, changed = _head(root, file, self._form), _changed(root / file)
+            if changed is None or chat is None or chat.id in seen:
+                continue
+            if chat.id and chat.folder and chat.title:
                 seen.add(chat.id)
                 yield Conversation(
                     agent=self._agent,
                     conversation_id=chat.id,
                     title=chat.title,
                     folder=chat.folder,
-                    updated_at=moment((root / file).stat().st_mtime),
+                    updated_at=changed,
                 )
 
     def bring(self, home: Path, environ: Mapping[str, str], conversation_id: str, into: Path) -> EarlierTalk | None:
@@ -82,6 +84,13 @@ def _only_files(folder: str, names: list[str]) -> set[str]:
     """What is left out: links may lead anywhere, and pipes may never end."""
     paths = {name: Path(folder) / name for name in names}
     return {name for name, path in paths.items() if path.is_symlink() or not (path.is_file() or path.is_dir())}
+
+
+def _changed(file: Path) -> str | None:
+    """When a file was changed last; None if its program has removed it meanwhile, or no calendar has that day."""
+    with suppress(OSError, OverflowError, ValueError):
+        return moment(file.stat().st_mtime)
+    return None
 
 
 def _size(source: Path) -> int:

@@ -65,6 +65,10 @@ class Attempt:
             self._end("failed", f"It cannot be started: {error.strerror}.")
             self._clear()
             return
+        except BaseException:  # whoever asked has left, or it was refused: the next one may begin
+            self._end("cancelled")
+            self._clear()
+            raise
         self._task = asyncio.create_task(self._follow(self._course), name=f"login of {self._agent}")
         try:
             async with asyncio.timeout(_FIRST_WORDS_SECONDS):
