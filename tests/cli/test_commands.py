@@ -148,7 +148,17 @@ def _open_ask(ostler: Ostler, session: str) -> dict[str, str]:
             2,
             "Error: Invalid value for '--env': 'A' is not NAME=VALUE. Try `ostler run --help`.",
         ),
-        (("--endpoint", "ftp://x", "system", "health"), 2, None),
+        (
+            ("--endpoint", "ftp://x", "system", "health"),
+            2,
+            "Error: 'ftp://x' is not an address: it must begin with http:// or https://. "
+            "Give one such as http://127.0.0.1:2468.",
+        ),
+        (("--endpoint", "http://127.0.0.1:99999", "whoami"), 2, None),
+        (("--endpoint", "http://127.0.0.1:port", "run", "mock", "hi"), 2, None),
+        (("--endpoint", "http://[::1", "events", "stream", "x"), 2, None),
+        (("--endpoint", ":2468", "whoami"), 2, None),
+        (("--endpoint", "http://127.0.0.1:2468/\nX: y", "attach", "x"), 2, None),
         (("run", "mock", "hi", "--model"), 2, "Error: Option '--model' requires an argument. Try `ostler --help`."),
         (("serve", "--port"), 2, "Error: Option '--port' requires an argument. Try `ostler --help`."),
         (("serve", "--port", "many"), 2, None),
@@ -189,6 +199,15 @@ def test_a_token_is_sent_from_flag_or_variable(ostler: Ostler, tmp_path: Path) -
         assert ostler(*endpoint, "agents", "list").returncode == 1
         assert ostler("agents", "list", *endpoint, "--token", "s3cret").returncode == 0
         assert ostler(*endpoint, "agents", "list", OSTLER_TOKEN="s3cret").returncode == 0
+
+
+@pytest.mark.parametrize("token", ["copied\nbadly", "schlüssel", "two\twords"])
+def test_a_token_that_cannot_be_sent_is_told_and_not_shown(ostler: Ostler, token: str) -> None:
+    for words in (("whoami",), ("run", "mock", "hi")):
+        done = ostler(*words, OSTLER_TOKEN=token)
+        assert (done.returncode, done.stdout, done.stderr.count("\n")) == (2, "", 1)
+        assert done.stderr.startswith("Error: The token has a line break")
+        assert token not in done.stderr
 
 
 def test_a_reader_that_leaves_early_causes_no_noise(ostler: Ostler, server: RunningServer, env: dict[str, str]) -> None:

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 from ostler.client import Client
+from tests.cli.reading import Reader
 from tests.cli.test_terminal import Terminal, terminal
 from tests.support.patience import stretched, wait_until
-from tests.support.serving import OSTLER, RunningServer, clean_env
+from tests.support.serving import OSTLER, RunningServer, clean_env, running_server
 
 
 @contextmanager
@@ -52,6 +53,26 @@ def test_a_session_that_was_not_named_is_named_before_it_is_ended(tmp_path: Path
         assert "2 agents at work: mock (Feed), mock (Muck out)." in person.expect("Ctrl-C again ends them.")
         person.process.send_signal(signal.SIGINT)
         assert person.end() == 0
+
+
+@pytest.mark.parametrize("words", [("events", "stream", "stable"), ("attach", "stable")])
+def test_who_waits_for_a_killed_server_is_told_so_and_that_it_is_back(tmp_path: Path, words: tuple[str, ...]) -> None:
+    env = clean_env(tmp_path / "home")
+    with running_server(tmp_path / "state") as server, Client(server.url) as client:
+        client.sessions.create("mock", key="stable").run("mock: say Fed.")
+        command = (*OSTLER, "--endpoint", server.url, *words)
+        with subprocess.Popen(command, env=env, stdout=-1, stderr=-1, stdin=subprocess.DEVNULL) as watching:
+            assert watching.stdout is not None
+            assert watching.stderr is not None
+            Reader(watching.stdout.fileno()).expect("Fed.")
+            told = Reader(watching.stderr.fileno())
+            server.process.kill()
+            said = told.expect("Ctrl-C leaves.")
+            assert said.startswith(f"No Ostler server answers at {server.url}. Start one with `ostler serve`.")
+            with running_server(tmp_path / "state", "--port", str(server.port)):
+                told.expect("The server answers again.")
+                watching.send_signal(signal.SIGINT)
+                watching.wait(60)
 
 
 def test_ctrl_c_with_nobody_at_work_stops_at_once(tmp_path: Path) -> None:

@@ -126,6 +126,25 @@ async def test_without_a_server_the_first_attempt_fails_with_the_way_out() -> No
             await anext(client.events.stream("ses_1"))
 
 
+@pytest.mark.parametrize("stranger", [b"SSH-2.0-OpenSSH_9\r\n", b"", reply(502, "Bad gateway", "text/html")])
+async def test_what_never_answered_as_a_server_is_given_up(stranger: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ostler.client.events._STRANGER_SECONDS", 0.2)
+    async with scripted_server([lambda _: stranger]) as server, AsyncClient(server.url) as client:
+        with pytest.raises(ClientError):
+            await anext(client.events.stream("ses_1"))
+
+
+async def test_who_reads_is_told_that_the_stream_broke_and_that_it_goes_on() -> None:
+    told: list[str] = []
+    script = [lambda _: stream(event(1)), lambda _: problem(503, "stopping"), lambda _: stream(ended(2))]
+    async with (
+        scripted_server(script) as server,
+        AsyncClient(server.url, on_break=lambda error: told.append(type(error).__name__)) as client,
+    ):
+        assert [each.sequence async for each in client.events.stream("ses_1")] == [1, 2]
+    assert told == ["ConnectionLost", "OstlerApiError", "NoneType"]
+
+
 async def test_an_event_from_the_future_is_kept() -> None:
     script = [lambda _: stream(event(1, "dream.began", depth=3) + ended(2))]
     async with scripted_server(script) as server, AsyncClient(server.url) as client:

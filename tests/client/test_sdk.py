@@ -206,7 +206,19 @@ async def test_the_answer_of_a_proxy_is_told_by_its_status_and_not_read_as_ours(
     async with scripted_server([lambda _: page]) as server, AsyncClient(server.url) as ostler:
         with pytest.raises(OstlerApiError) as raised:
             await ostler.sessions.list()
-    assert (raised.value.status, raised.value.detail) == (502, "The server answered with status 502.")
+    assert (raised.value.status, raised.value.detail) == (
+        502,
+        "The server answered with status 502, and not as Ostler does. Check the address, and whatever stands between.",
+    )
+
+
+async def test_a_page_is_no_word_that_something_was_deleted() -> None:
+    page = reply(200, "<html>Welcome</html>", "text/html")
+    async with scripted_server([lambda _: page]) as server, AsyncClient(server.url) as ostler:
+        with pytest.raises(BadAnswer, match="there should be nothing in it"):
+            await ostler.sessions.delete("ses_1")
+        with pytest.raises(BadAnswer):
+            await ostler.agents.list()
 
 
 @pytest.mark.parametrize(("server_version", "older"), [("0.0.9", "server"), ("7.0.0", "client")])

@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import click
 
 from ostler.cli import signed_in
+from ostler.cli.absence import Absence
 from ostler.cli.root import Target
 from ostler.cli.values import WORDS
 from ostler.client.plain import PlainTransport, suits
 from ostler.client.sync import Client
-from ostler.client.transport import ANSWER_SECONDS
+from ostler.client.transport import ANSWER_SECONDS, check_address
 
 if TYPE_CHECKING:
     from ostler.client.aio import AsyncClient
@@ -62,6 +63,7 @@ def connect(target: Target, *, seconds: float = ANSWER_SECONDS, as_stranger: boo
         ca_file=target.ca_file,
         insecure=insecure,
         project=target.project,
+        on_break=Absence(),
         transport=transport,
     )
 
@@ -71,7 +73,14 @@ def connect_async(target: Target) -> "AsyncClient":
     client = import_module("ostler.client.aio").AsyncClient
     address = address_of(target)
     token = token_of(target)
-    made: AsyncClient = client(address, token, ca_file=target.ca_file, insecure=target.insecure, project=target.project)
+    made: AsyncClient = client(
+        address,
+        token,
+        ca_file=target.ca_file,
+        insecure=target.insecure,
+        project=target.project,
+        on_break=Absence(),
+    )
     return made
 
 
@@ -83,9 +92,7 @@ def token_of(target: Target) -> str | None:
 def address_of(target: Target) -> str:
     """Where the server is."""
     address = target.endpoint if "://" in target.endpoint else f"http://{target.endpoint}"
-    scheme, _, rest = address.partition("://")
-    if scheme not in {"http", "https"} or not rest.strip("/"):
-        raise click.UsageError(f"'{target.endpoint}' is not an address. Give one such as http://127.0.0.1:2468.")
+    check_address(address)
     return address
 
 

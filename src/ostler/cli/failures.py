@@ -4,7 +4,9 @@ import click
 
 from ostler.base.errors import OstlerError, SettingsError
 from ostler.client.errors import (
+    BadAddress,
     BadName,
+    BadToken,
     ClientError,
     ConnectionLost,
     NoAnswer,
@@ -30,7 +32,7 @@ def _exit_code(error: Exception) -> int:
             return error.exit_code
         case ServerUnreachable() | ConnectionLost() | NoAnswer():
             return UNREACHABLE
-        case SettingsError() | BadName() | TokenExposed():
+        case SettingsError() | BadAddress() | BadName() | BadToken() | TokenExposed():
             return USAGE
         case OstlerApiError(status=404):
             return NOT_FOUND

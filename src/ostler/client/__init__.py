@@ -6,8 +6,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ostler.client.aio import AsyncClient, AsyncSession, AsyncTurn
     from ostler.client.errors import (
+        BadAddress,
         BadAnswer,
         BadName,
+        BadToken,
         ClientError,
         ConnectionLost,
         MissingEvents,
@@ -25,8 +27,10 @@ __all__ = [
     "AsyncClient",
     "AsyncSession",
     "AsyncTurn",
+    "BadAddress",
     "BadAnswer",
     "BadName",
+    "BadToken",
     "Client",
     "ClientError",
     "ConnectionLost",

@@ -21,7 +21,7 @@ from ostler.client import (
 )
 from ostler.client import operations as op
 from ostler.client.calls import AsyncAnswer, Call
-from ostler.client.errors import QuestionUnanswered
+from ostler.client.errors import ClientError, QuestionUnanswered
 from ostler.client.events import SessionEvent, project_stream, session_stream
 from ostler.client.transport import ANSWER_SECONDS, DEFAULT_ADDRESS, SILENCE_SECONDS, AsyncTransport, check_exposure
 from ostler.client.turns import (
@@ -557,16 +557,20 @@ class AsyncClient:
         ca_file: str | Path | None = None,
         insecure: bool = False,
         project: str | None = None,
+        on_break: Callable[[ClientError | None], None] | None = None,
         transport: AsyncTransport | None = None,
     ) -> None:
         """`ca_file` has the authorities to trust, for a server whose certificate is of one of its own.
 
         `project` is the one that calls count in, for a token that may use several.
         `insecure` sends the token to another machine without TLS too; everybody on the way can read it.
+        `on_break` is called with the error when a stream breaks and is tried again, and with None when it goes on.
         """
         if transport is None:
             check_exposure(base_url, token, insecure=insecure)
         self._transport = transport or _over_http(base_url, token, timeout, silence, ca_file, project)
+        if on_break is not None:
+            self._transport.on_break = on_break
         self.system = AsyncSystem(self._transport)
         self.agents = AsyncAgents(self._transport)
         self.sessions = AsyncSessions(self._transport)

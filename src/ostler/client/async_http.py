@@ -53,7 +53,7 @@ class HttpTransport(AsyncTransport):
         return events
 
     async def _events(self, stream: Stream) -> AsyncGenerator[SessionEvent, None]:
-        cursor, ended = Cursor(stream), asyncio.Event()
+        cursor, ended = Cursor(stream, self.on_break), asyncio.Event()
         self._open.add(ended)
         try:
             while not cursor.ended:
@@ -85,11 +85,12 @@ class HttpTransport(AsyncTransport):
                 headers=stream.headers(position),
                 timeout=limit(cursor.patience(self._silence)),
             ) as response:
-                self.reached = True
                 kind = response.headers.get("content-type", "")
                 if not response.is_success:
                     raise api_error(response.status_code, kind, await response.aread())
                 check_stream(response.status_code, kind)
+                self.reached = True
+                cursor.opened()
                 yield response
 
     async def close(self) -> None:

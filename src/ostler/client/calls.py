@@ -20,6 +20,7 @@ AsyncAnswer = Coroutine[Any, Any, T]
 Answer = Annotated[T, "at once"]
 """What the verbs of the two clients give; `make schema` puts the second where the first stands."""
 _problem = msgspec.json.Decoder(Problem)
+_STRANGE = "Check the address, and whatever stands between."
 
 
 class Call(msgspec.Struct, Generic[T], frozen=True, kw_only=True):
@@ -108,7 +109,7 @@ def answer(call: Call[T], status: int, response_headers: Mapping[str, str], body
         raise api_error(status, content_type, body)
     try:
         return call.decode(body)
-    except msgspec.MsgspecError as error:
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
         raise BadAnswer(f"{call.method} {call.path}: {error}", response_headers.get("ostler-version")) from error
 
 
@@ -118,14 +119,16 @@ def api_error(status: int, content_type: str, body: bytes) -> OstlerApiError:
         return OstlerApiError(_problem.decode(body))
     except msgspec.MsgspecError:
         text = body.decode("utf-8", "replace")[:200].strip() if content_type.startswith("text/plain") else ""
-        detail = f"The server answered with status {status}" + (f": {text}" if text else ".")
+        said = f": {text.rstrip('.')}" if text else ""
+        detail = f"The server answered with status {status}{said}, and not as Ostler does. {_STRANGE}"
         return OstlerApiError(
             Problem(type="about:blank", title="HTTP error", status=status, code=f"http_{status}", detail=detail)
         )
 
 
-def _nothing(_body: bytes) -> None:
-    return None
+def _nothing(body: bytes) -> None:
+    if body:  # such as the page of something else that answers at this address
+        raise msgspec.DecodeError("there should be nothing in it")
 
 
 def _json(body: msgspec.Struct | None) -> bytes | None:

@@ -45,6 +45,23 @@ class ServerUnreachable(ClientError):
         self.address = address
 
 
+class BadAddress(ClientError):
+    """What was given as the address of a server is none."""
+
+    def __init__(self, address: str, reason: str) -> None:
+        super().__init__(f"'{address[:200]}' is not an address: {reason}. Give one such as http://127.0.0.1:2468.")
+        self.address = address
+
+
+class BadToken(ClientError):
+    """A token that no server could be sent; the message never has it."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            "The token has a line break, or a character that no token has. Copy it again, without what is around it."
+        )
+
+
 class TokenExposed(ClientError):
     """The token would be sent where others can read it on its way."""
 
@@ -61,14 +78,15 @@ class NotTrusted(ServerUnreachable):
 
     def __init__(self, address: str, reason: str) -> None:
         super().__init__(address)
-        self.args = (f"{reason[:1].upper()}{reason[1:]}.",)
+        start = reason if "://" in reason.partition(" ")[0] else f"{reason[:1].upper()}{reason[1:]}"
+        self.args = (f"{start}.",)
 
 
 class ConnectionLost(ClientError):
     """The connection broke before the answer was complete."""
 
     def __init__(self, address: str, reason: str) -> None:
-        super().__init__(f"The connection to {address} broke: {reason or 'it was closed'}.")
+        super().__init__(f"The connection to {address} broke: {reason.rstrip('.') or 'it was closed'}.")
         self.address = address
 
 

@@ -1,7 +1,7 @@
 """Reading a log: pages of events, and the cursor that makes a broken stream look whole."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import msgspec
 
@@ -21,6 +21,8 @@ from ostler.wire.events import AnyEvent, UnknownEvent, decode_event
 
 SessionEvent = AnyEvent | UnknownEvent
 _FIRST_DELAY, _LONGEST_DELAY = 0.1, 2.0
+_STRANGER_SECONDS = 5.0
+"""So long something is borne with that has never answered as a server of ours."""
 
 
 class EventBatch(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -89,13 +91,16 @@ def project_stream(*, offset: int | None, reconnect_for: float | None) -> Stream
 class Cursor:
     """Where a reader stands: drops what it has seen, notices what is missing, bears failures in a row."""
 
-    def __init__(self, stream: Stream) -> None:
+    def __init__(self, stream: Stream, on_break: Callable[[ClientError | None], None]) -> None:
         self.position = stream.offset
+        self._on_break = on_break
         self.ended = False
         self._stream = stream
         self._parser = SseParser()
         self._missing: int | None = None
         self._delays: Iterator[float] | None = None
+        self._is_stranger = False
+        """Whether the delays are those for what never answered."""
         self._over_at = None if stream.within is None else time.monotonic() + stream.within
 
     def patience(self, silence: float) -> float:
@@ -109,6 +114,11 @@ class Cursor:
     def connected(self) -> None:
         """A new connection begins: half a message of the old one is worthless."""
         self._parser = SseParser()
+
+    def opened(self) -> None:
+        """The server has begun to answer with the stream."""
+        if self._delays is not None:
+            self._on_break(None)
 
     def feed(self, chunk: bytes) -> Iterator[SessionEvent]:
         """Each event not seen before, in order."""
@@ -134,15 +144,23 @@ class Cursor:
     def delay_after(self, error: ClientError, *, reached: bool) -> float:
         """Seconds to wait before the next attempt; raises the error when there must be none.
 
-        A server that was never reached is more likely a wrong address than one that restarts.
+        What was never reached is more likely a wrong address than a server that restarts.
         """
         self.patience(0)
-        if self._delays is None:
-            self._delays = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._stream.reconnect_for)
+        if self._delays is None or self._is_stranger == reached:
+            self._is_stranger = not reached
+            self._delays = delays(_FIRST_DELAY, _LONGEST_DELAY, within=self._bearable())
         never_there = isinstance(error, ServerUnreachable) and not reached
         if never_there or not _may_pass(error) or (delay := next(self._delays, None)) is None:
             raise error
+        self._on_break(error)
         return delay
+
+    def _bearable(self) -> float | None:
+        """Seconds after which there is no other attempt."""
+        if not self._is_stranger:
+            return self._stream.reconnect_for
+        return min(self._stream.reconnect_for or _STRANGER_SECONDS, _STRANGER_SECONDS)
 
 
 def check_stream(status: int, content_type: str) -> None:

@@ -58,5 +58,5 @@ def translated(address: str, ca_file: str | Path | None = None) -> Iterator[None
         raise ServerUnreachable(address) from error
     except httpx.TimeoutException as error:
         raise NoAnswer(address) from error
-    except httpx.TransportError as error:
+    except (httpx.TransportError, httpx.DecodingError) as error:
         raise ConnectionLost(address, str(error)) from error

@@ -75,6 +75,7 @@ class PlainTransport(SyncTransport):
             transport = import_module("ostler.client.sync_http").HttpTransport
             self._streams = transport(self.address, self._token, ANSWER_SECONDS, SILENCE_SECONDS, project=self._project)
             self._streams.reached = self.reached
+            self._streams.on_break = self.on_break
         return self._streams.follow(stream)
 
     def close(self) -> None:

@@ -45,7 +45,7 @@ class HttpTransport(SyncTransport):
 
     def follow(self, stream: Stream) -> Generator[SessionEvent, None, None]:
         """Each event once, over as many connections as it takes."""
-        cursor = Cursor(stream)
+        cursor = Cursor(stream, self.on_break)
         while not cursor.ended:
             try:
                 with self._connected(stream, cursor) as response:
@@ -73,11 +73,12 @@ class HttpTransport(SyncTransport):
                 timeout=limit(cursor.patience(self._silence)),
             ) as response,
         ):
-            self.reached = True
             kind = response.headers.get("content-type", "")
             if not response.is_success:
                 raise api_error(response.status_code, kind, response.read())
             check_stream(response.status_code, kind)
+            self.reached = True
+            cursor.opened()
             yield response
 
     def close(self) -> None:

@@ -1,13 +1,13 @@
 """What a client sends its calls through."""
 
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Generator
+from collections.abc import AsyncGenerator, Callable, Generator
 from typing import TypeVar
 from urllib.parse import urlsplit
 
 from ostler.base.tls.loopback import is_loopback
 from ostler.client.calls import Call, headers_of
-from ostler.client.errors import ConnectionLost, TokenExposed
+from ostler.client.errors import BadAddress, BadToken, ClientError, ConnectionLost, TokenExposed
 from ostler.client.events import SessionEvent, Stream
 
 DEFAULT_ADDRESS = "http://127.0.0.1:2468"
@@ -21,8 +21,30 @@ _UNSPECIFIED = frozenset({"0.0.0.0", "::"})  # noqa: S104 - compared with, never
 """What a server that listens everywhere is told to listen on; as an address to call it is this machine."""
 
 
+def unheard(_: ClientError | None) -> None:
+    """Nobody wants to know that a stream broke."""
+
+
+def check_address(address: str) -> None:
+    """Raise BadAddress if it could never lead to a server."""
+    try:
+        url = urlsplit(address)
+        host, _ = url.hostname, url.port
+    except ValueError as error:
+        raise BadAddress(address, f"{error}"[:1].lower() + f"{error}"[1:].rstrip(".")) from None
+    if url.scheme not in {"http", "https"}:
+        raise BadAddress(address, "it must begin with http:// or https://")
+    if not host:
+        raise BadAddress(address, "it names no machine")
+    if not address.isprintable() or " " in address:
+        raise BadAddress(address, "it has a space or a line break")
+
+
 def check_exposure(address: str, token: str | None, *, insecure: bool) -> None:
     """Raise TokenExposed if others could read the token on its way, and that was not accepted."""
+    check_address(address)
+    if token is not None and not (token.isascii() and token.isprintable()):
+        raise BadToken
     url = urlsplit(address)
     if token is None or insecure or url.scheme != "http":
         return
@@ -35,6 +57,8 @@ class SyncTransport(ABC):
 
     address: str
     reached = False
+    on_break: Callable[[ClientError | None], None] = staticmethod(unheard)
+    """Called with the error when a stream breaks and is tried again, and with None when it goes on."""
 
     def run(self, call: Call[T]) -> T:
         """Send a call, once more if the connection breaks under it."""
@@ -64,6 +88,8 @@ class AsyncTransport(ABC):
 
     address: str
     reached = False
+    on_break: Callable[[ClientError | None], None] = staticmethod(unheard)
+    """Called with the error when a stream breaks and is tried again, and with None when it goes on."""
 
     async def run(self, call: Call[T]) -> T:
         """Send a call, once more if the connection breaks under it."""

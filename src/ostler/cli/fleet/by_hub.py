@@ -6,7 +6,7 @@ from typing import Any, TypeVar
 
 import click
 
-from ostler.cli.api import connect
+from ostler.cli.api import address_of, connect
 from ostler.cli.root import Target
 from ostler.client.errors import NotTrusted, ServerUnreachable
 from ostler.client.transport import check_exposure
@@ -33,8 +33,9 @@ def hub_or_server(target: Target, hub: str | None) -> Target:
     token = os.environ.get(TOKEN)
     if not token:
         raise click.UsageError(f"{TOKEN} is not set: give it the token that `ostler connect serve` printed.")
-    check_exposure(hub, token, insecure=bool(target.insecure))
-    return target._replace(endpoint=hub, token=token, project=None)
+    found = target._replace(endpoint=hub, token=token, project=None)
+    check_exposure(address_of(found), token, insecure=bool(target.insecure))
+    return found
 
 
 def proxy_of(target: Target, hub: str | None, session: str) -> SocksAccess:
