@@ -1,6 +1,5 @@
 """Imports go down the house, never in circles, and each module can be imported alone."""
 
-import ast
 import graphlib
 import json
 import subprocess
@@ -15,18 +14,14 @@ from tests.architecture.house import (
     HIDDEN,
     LATE_IMPORTS,
     LAYERS,
-    ROOT,
     SOURCE,
     SQL,
     STANDALONE,
     STOREYS,
-    TESTS_ACROSS,
     foreign_imports,
     imports,
     modules,
     part_of,
-    tracked_files,
-    tree,
 )
 
 _IMPORT_EACH = Path(__file__).with_name("programs") / "import_each.py"
@@ -55,6 +50,11 @@ def test_every_part_of_the_package_has_a_layer() -> None:
 def test_a_module_imports_only_the_layers_below_it(module: str) -> None:
     assert _crossings(module, late=False) - set(EXCEPTIONS) == set()
     assert _crossings(module, late=True) - set(EXCEPTIONS) - set(LATE_IMPORTS) == set()
+
+
+def test_every_folder_of_the_runner_and_the_server_has_a_floor() -> None:
+    packages = {name for name, file in modules().items() if file.name == "__init__.py" and name.count(".") == 2}
+    assert {name for name in packages if name.startswith(("ostler.runner.", "ostler.server."))} == set(FLOORS)
 
 
 @pytest.mark.parametrize("folder", FLOORS)
@@ -87,18 +87,6 @@ def test_a_module_of_sessions_imports_only_its_own_storey_and_those_below() -> N
 
 def test_a_module_that_is_imported_by_its_name_is_seen() -> None:
     assert "ostler.client.async_http" in imports("ostler.client.aio", late=True)
-
-
-def test_tests_use_helpers_and_their_own_folder_only() -> None:
-    tests = [file for file in tracked_files() if file.suffix == ".py" and file.is_relative_to(ROOT / "tests")]
-    crossings = {
-        (file.relative_to(ROOT).as_posix(), node.module)
-        for file in tests
-        for node in ast.walk(tree(file))
-        if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tests.")
-        if (node.module or "").split(".")[1] not in {"support", file.relative_to(ROOT).parts[1]}
-    }
-    assert crossings == set(TESTS_ACROSS)
 
 
 @pytest.mark.parametrize("folder", HIDDEN)

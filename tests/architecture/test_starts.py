@@ -37,3 +37,31 @@ def test_only_one_folder_starts_programs_of_others() -> None:
     starting = {name for name, file in there.items() if _starts(tree(file))}
     assert {name for name in starting if not name.startswith(STARTS)} == set(HELPERS)
     assert any(name.startswith(STARTS) for name in starting)
+
+
+def _made(name: str, module: str, wanted: str) -> int:
+    """How often a module makes one of these structs with what it knows; a default knows nothing."""
+    top = tree(modules()[name])
+    imported = any(
+        isinstance(node, ast.ImportFrom) and node.module == module and wanted in {alias.name for alias in node.names}
+        for node in top.body
+    )
+    calls = [node for node in ast.walk(top) if isinstance(node, ast.Call) and ast.unparse(node.func) == wanted]
+    return sum(bool(call.keywords) for call in calls) if imported else 0
+
+
+def test_only_runtimes_say_what_command_a_start_becomes() -> None:
+    """Each way to hold a process takes such a command, so nothing gets around the runtime of its grant."""
+    making = {name for name in modules() if _made(name, "ostler.runner.processes.process", "Command")}
+    assert making
+    assert {name for name in making if not name.startswith("ostler.runner.runtimes.")} == set()
+
+
+def test_only_the_starter_asks_a_runtime_to_start() -> None:
+    asking = {name for name, file in modules().items() if "of_start(" in file.read_text()}
+    assert asking == {"ostler.runner.runtimes.registry", "ostler.runner.starting.starter"}
+
+
+def test_a_grant_is_made_at_one_place_of_the_server() -> None:
+    made = {name: _made(name, "ostler.wire.grants", "Grant") for name in modules() if name.startswith("ostler.server.")}
+    assert {name: times for name, times in made.items() if times} == {"ostler.server.sessions.creation": 1}

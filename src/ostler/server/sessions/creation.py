@@ -21,6 +21,7 @@ from ostler.server.sessions.admission import (
 from ostler.server.sessions.secrets import keep_secret
 from ostler.server.store.acting import acting, current_trace
 from ostler.server.store.records import NewSession, SessionSpec
+from ostler.wire.events import PermissionMode
 from ostler.wire.grants import Grant
 from ostler.wire.items import QueueEntry
 from ostler.wire.parts import TextPart
@@ -88,19 +89,18 @@ def checked_key(key: str | None) -> str | None:
     return key
 
 
-def _grant(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | None) -> Grant:
-    """What a session may have: made here, and carried by every order that a runner gets for it."""
+def granted(
+    tenant: str, project: str, runtime: TaskRuntime | None = None, permission_mode: PermissionMode = "default"
+) -> Grant:
+    """What the caller's session or command may have: made here, and carried by every order that a runner gets."""
     return Grant(
-        tenant=(task.tenant_id if task is not None else None) or tenant,
-        project=project,
-        actor=acting(),
-        runtime=_runtime(wanted.runtime if wanted.repo is not None else None),
-        permission_mode=wanted.permission_mode,
+        tenant=tenant, project=project, actor=acting(), runtime=_runtime(runtime), permission_mode=permission_mode
     )
 
 
 def _spec_of(tenant: str, project: str, wanted: CreateSession, task: TaskSpec | None) -> SessionSpec:
-    grant = _grant(tenant, project, wanted, task)
+    whose = (task.tenant_id if task is not None else None) or tenant
+    grant = granted(whose, project, wanted.runtime if wanted.repo is not None else None, wanted.permission_mode)
     return SessionSpec(
         grant=grant,
         cwd=_cwd(wanted),

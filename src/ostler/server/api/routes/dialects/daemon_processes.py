@@ -40,7 +40,7 @@ from ostler.server.dialects.daemon.processes import (
     Processes,
     log_entry,
 )
-from ostler.wire.grants import Grant
+from ostler.server.sessions.creation import granted
 
 _CONFIG = "daemon_process_config"
 _TAGS = ["daemon"]
@@ -74,7 +74,7 @@ def _processes(services: Services, state: State) -> Processes:
 async def _beginning(services: Services, caller: Scope, session: str | None) -> Beginning:
     found = (await services.sessions.registry.live(caller.project, session)).core if session else None
     runner = services.runners.any() if found is None or found.record.runner is None else found.record.runner
-    grant = Grant(tenant=caller.tenant, project=caller.project, actor=caller.actor)
+    grant = granted(caller.tenant, caller.project)
     return Beginning(runner=runner, workspaces=services.runners.workspaces(runner), session=found, grant=grant)
 
 
