@@ -11,7 +11,7 @@ from bench.clients import Http, Stream
 from bench.peers import Ostler, Server
 from bench.scale import Figures, Scale, p95
 from ostler.base.ids import new_id
-from ostler.server.store.packing import PACKING, pack, unpack
+from ostler.server.store.bursts import PACKING, pack, unpack
 
 IDLE_SECONDS = 0.1
 PAGE = 50

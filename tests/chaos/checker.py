@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.packing import unpack
+from ostler.server.store.bursts import unpack
 from tests.chaos.history import History, Reading
 from tests.chaos.log_rules import Event, broken, completed
 

@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.outline import mark_of
+from ostler.server.store.bursts import mark_of
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import Append, AppendResult, NewSession, SessionSpec, StateChange
 from ostler.wire.events import (

@@ -13,7 +13,7 @@ from ostler.server.sessions.log.feed import Feed
 from ostler.server.sessions.log.folds import Happened
 from ostler.server.sessions.log.state import SessionState, apply, is_waited_for
 from ostler.server.sessions.log.statuses import TERMINAL, TRANSITIONS
-from ostler.server.store.packing import unpack
+from ostler.server.store.bursts import unpack
 from ostler.wire.events import AnyEvent, SessionInfoData, SessionStatus, SessionStatusData, UnknownEvent, decode_event
 from ostler.wire.workspace_events import SessionForkedData, SessionHandoffData, SessionLimitData, SessionRewoundData
 from tests.support.serving import running_server

@@ -15,7 +15,7 @@ from typing import Any
 
 import httpx
 
-from ostler.server.store.packing import pack, unpack
+from ostler.server.store.bursts import pack, unpack
 from ostler.server.store.sql.schema import SCHEMA_VERSION
 from tests.support.serving import running_server
 from tests.support.talk import Talk

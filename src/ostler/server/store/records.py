@@ -4,7 +4,7 @@ from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from ostler.server.store.outline import Mark
+from ostler.server.store.bursts import Mark
 from ostler.wire.delivery import DeliveryAccess
 from ostler.wire.events import PermissionMode, PermissionRule, SessionStatus
 from ostler.wire.grants import Grant

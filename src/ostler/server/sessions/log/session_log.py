@@ -16,9 +16,8 @@ from ostler.server.sessions.log.reads import with_history
 from ostler.server.sessions.log.state import CHANGES, SessionState, apply, ask_of, is_new_limit, turn_of
 from ostler.server.sessions.log.titles import left_to_people
 from ostler.server.sessions.secrets import Redaction, redaction_of
+from ostler.server.store.bursts import Mark, mark_of, pack
 from ostler.server.store.errors import StaleOwner
-from ostler.server.store.outline import Mark, mark_of
-from ostler.server.store.packing import pack
 from ostler.server.store.peers import Bell
 from ostler.server.store.protocol import Store
 from ostler.server.store.records import (

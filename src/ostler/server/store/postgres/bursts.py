@@ -7,8 +7,7 @@ from typing import Any, NamedTuple
 import asyncpg
 
 from ostler.base.clock import steady_seconds
-from ostler.server.store.outline import ITEMS, Mark, stored_body
-from ostler.server.store.packing import PACKING, pack
+from ostler.server.store.bursts import ITEMS, PACKING, Mark, pack, stored_body
 from ostler.server.store.postgres.dialect import FIRST_OF_TRANSACTION, sendable
 from ostler.server.store.records import DONE, Append, NewJob, Placed, StateChange, encode
 

@@ -7,8 +7,8 @@ import asyncpg
 from ostler.base.clock import steady_seconds
 from ostler.base.errors import StoreUnavailable
 from ostler.base.errors.runners import RunnerUnavailable
+from ostler.server.store.bursts import pack
 from ostler.server.store.errors import StaleOwner
-from ostler.server.store.packing import pack
 from ostler.server.store.postgres.bursts import Bursts, Lasts
 from ostler.server.store.postgres.dialect import FIRST_OF_TRANSACTION, sendable
 from ostler.server.store.records import DONE, Append, AppendResult, Done, NewJob

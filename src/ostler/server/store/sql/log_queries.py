@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from ostler.server.store.packing import unpack
+from ostler.server.store.bursts import unpack
 from ostler.server.store.records import SessionName, StoredEvent, StoredItem
 from ostler.server.store.search import CompletedItem, CompletedItems
 from ostler.server.store.sql.reading import Dialect, Query, Row, row_of, rows_of, values_of

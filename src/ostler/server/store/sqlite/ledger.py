@@ -2,7 +2,7 @@
 
 import sqlite3
 
-from ostler.server.store.packing import PACKING, pack
+from ostler.server.store.bursts import PACKING, pack
 from ostler.server.store.records import Append, AppendResult
 
 Row = tuple[int, str, int, int, bytes, int | None, int | None, int]

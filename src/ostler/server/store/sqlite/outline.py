@@ -7,7 +7,7 @@ is older than they are.
 import sqlite3
 from collections.abc import Callable, Iterator
 
-from ostler.server.store.outline import ITEMS, MARKED, Mark, mark_of, stored_body
+from ostler.server.store.bursts import ITEMS, MARKED, Mark, mark_of, stored_body
 from ostler.wire.events import TurnEnded, TurnStarted, UnknownEvent, decode_event
 from ostler.wire.items import Item
 

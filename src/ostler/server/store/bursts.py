@@ -1,13 +1,18 @@
-"""How a burst of events lies in a row: a line for each and, after it, a line with the agent's own frame, deflated.
+"""How a burst of events is stored: packed into one row, and what of it the outline of its log tells of.
 
-An event says who it belongs to, and a frame often says what its event says again. So each burst is deflated with a
-dictionary of what nearly every event contains, which makes small bursts small too: a delta with 100 bytes of text and
-its frame take 140 bytes instead of 650. The number of a packing is stored with the row; what a number means never
-changes.
+In the row lies a line for each event and, after it, a line with the agent's own frame, deflated. An event says who it
+belongs to, and a frame often says what its event says again. So each burst is deflated with a dictionary of what nearly
+every event contains, which makes small bursts small too: a delta with 100 bytes of text and its frame take 140 bytes
+instead of 650. The number of a packing is stored with the row; what a number means never changes.
+
+The outline has a row for each event of some types, so that nobody reads a long log to show a little of it.
 """
 
 import zlib
 from collections.abc import Sequence
+from typing import Any
+
+import msgspec
 
 PACKING = 1
 _LEVEL, _WINDOW, _MEMORY = 1, -12, 5  # little memory: a fresh one is made for each burst
@@ -62,3 +67,54 @@ def unpack(session_id: str, packing: int | None, body: bytes, raw: bytes | None)
 def _dictionary(session_id: str) -> bytes:
     own = session_id[4:].encode()
     return _SHARED + _EVENT % (own, own)
+
+
+LINES = frozenset(
+    {
+        "session.status",
+        "session.rewound",
+        "turn.started",
+        "turn.ended",
+        "permission.requested",
+        "permission.resolved",
+        "question.requested",
+        "question.resolved",
+        "snapshot.created",
+        "delivery.completed",
+        "notice",
+        "error",
+        "log",
+        "fleet.catalog",
+        "fence.started",
+        "fence.result",
+        "host.started",
+        "host.exited",
+        "fleet.summary",
+        "fleet.note",
+    }
+)
+"""Events beside items that a log tells in one line."""
+ITEMS = frozenset({"item.started", "item.completed"})
+_LARGE_BYTES = 4096
+MARKED = LINES | ITEMS | {"artifact.created"}
+"""Every event that the outline tells of."""
+
+
+class Mark(msgspec.Struct, frozen=True):
+    """One event that the outline tells of."""
+
+    sequence: int
+    type: str
+    data: Any
+    body: bytes
+    turn_id: str | None
+
+
+def mark_of(sequence: int, kind: str, data: Any, body: bytes, turn_id: str | None) -> Mark | None:
+    """What the outline keeps of an event; None for one that it does not tell of."""
+    return Mark(sequence, kind, data, body, turn_id) if kind in MARKED else None
+
+
+def stored_body(mark: Mark) -> bytes:
+    """What of an event lies in the outline; a large item is only in the log, where its row leads, and here empty."""
+    return b"" if mark.type in ITEMS and len(mark.body) > _LARGE_BYTES else mark.body
