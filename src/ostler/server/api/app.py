@@ -71,9 +71,9 @@ from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import Streams
 from ostler.server.api.ui import Ui
 from ostler.server.api.views import API
-from ostler.server.auth.authenticator import Authentication, Authenticator, Open, StaticToken
+from ostler.server.auth.authenticator import Authentication, Authenticator, StaticToken
 from ostler.server.auth.certificates import ShownCertificates
-from ostler.server.auth.scope import NeededRole, Scope, attempt_of, authorise, scope_of
+from ostler.server.auth.scope import LOCAL, NeededRole, Scope, attempt_of, authorise, scope_of
 from ostler.wire.access import Reach
 
 
@@ -171,9 +171,7 @@ def _authentication(services: Services) -> Authentication:
     ways += [each for each in services.people if each is not None]
     if settings.tls_client_claims is not None:
         ways.append(ShownCertificates(settings.tls_client_claims, directory))
-    if settings.is_open():
-        ways.append(Open())
-    return Authentication(tuple(ways), settings.max_wrong_tokens)
+    return Authentication(tuple(ways), settings.max_wrong_tokens, LOCAL if settings.is_open() else None)
 
 
 class _Application(Litestar):

@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.base.errors import OstlerError, Unauthorized
 from ostler.base.wrong_tokens import WrongTokens
-from ostler.server.auth.scope import LOCAL, TOKEN, Scope
+from ostler.server.auth.scope import TOKEN, Scope
 
 _SCHEMES = frozenset({"bearer", "apikey"})
 
@@ -30,9 +30,14 @@ class AuthRequest(msgspec.Struct, frozen=True, kw_only=True):
         scheme, _, given = self.authorization.partition(" ")
         return given.strip() if scheme.lower() in _SCHEMES else None
 
+    @property
+    def is_bare(self) -> bool:
+        """Whether it shows nothing at all."""
+        return not (self.authorization or self.cookie or self.names)
+
 
 class Authenticator(Protocol):
-    """One way to recognise a client; the gate asks for every request before its body is read.
+    """One way to recognise a client; the gate asks for every request that shows something, before its body is read.
 
     It must be quick, and must never wait for the client.
     """
@@ -40,15 +45,6 @@ class Authenticator(Protocol):
     async def authenticate(self, request: AuthRequest) -> Scope | None:
         """The scope of a request; None if it shows nothing that this way is about. Raises if what it shows is wrong."""
         ...
-
-
-class Open:
-    """Recognises everyone: for a server that only its own machine can reach."""
-
-    async def authenticate(self, request: AuthRequest) -> Scope | None:
-        """The local operator."""
-        del request
-        return LOCAL
 
 
 class StaticToken:
@@ -67,13 +63,25 @@ class StaticToken:
 class Authentication:
     """Asks one authenticator after the other, and slows down who guesses."""
 
-    def __init__(self, ways: tuple[Authenticator, ...], most_wrong: int) -> None:
-        """`most_wrong` is how many wrong tokens an address may send within a minute."""
+    def __init__(self, ways: tuple[Authenticator, ...], most_wrong: int, otherwise: Scope | None = None) -> None:
+        """`most_wrong` is how many wrong tokens an address may send within a minute.
+
+        `otherwise` is the scope of whoever no way recognises, where everyone may ask.
+        """
         self._ways = ways
         self._wrong = WrongTokens(most_wrong)
+        self._otherwise = otherwise
 
     async def authenticate(self, request: AuthRequest) -> Scope:
         """The scope of a request; raises if there is none."""
+        found = self._otherwise if request.is_bare else await self._recognised(request)
+        if found is None:
+            raise self._refusal(request)
+        if request.token is not None:
+            self._wrong.was_right(request.client)
+        return found
+
+    async def _recognised(self, request: AuthRequest) -> Scope | None:
         if request.token is not None:
             self._wrong.check(request.client)
         for way in self._ways:
@@ -82,10 +90,8 @@ class Authentication:
             except Unauthorized as error:
                 raise self._wrong.was_wrong(request.client, error.fields["reason"]) from error
             if scope is not None:
-                if request.token is not None:
-                    self._wrong.was_right(request.client)
                 return scope
-        raise self._refusal(request)
+        return self._otherwise
 
     def _refusal(self, request: AuthRequest) -> OstlerError:
         if request.token is None:

@@ -107,7 +107,7 @@ async def list_events(
     sooner; `hasMore` says so, and `nextOffset` leads to the rest.
     """
     keep = types_filter(types)
-    projection = find_format(form, alone=not (keep or fold or include_raw))
+    projection = find_format(form, alone=not (keep or fold or include_raw)) if form is not None else None
     if stream or wants_stream(request):
         followed = await services.sessions.registry.followed(project, session)
         start = resume_from(request, offset)
@@ -162,7 +162,7 @@ async def stream_events(
 ) -> Response[Any]:
     """Every event after the offset, then live ones as they become durable."""
     keep = types_filter(types)
-    projection = find_format(form, alone=not (keep or include_raw))
+    projection = find_format(form, alone=not (keep or include_raw)) if form is not None else None
     followed = await services.sessions.registry.followed(project, session)
     start = resume_from(request, offset)
     if projection is not None:

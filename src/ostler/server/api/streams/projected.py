@@ -42,9 +42,9 @@ FormatName = Annotated[
 _encoder = msgspec.json.Encoder()
 
 
-def find_format(name: str | None, *, alone: bool) -> Format | None:
+def find_format(name: str, *, alone: bool) -> Format | None:
     """The projection of this name; None for the log itself. It cannot be mixed with other selections of events."""
-    if name is None or name == UNIVERSAL:
+    if name == UNIVERSAL:
         return None
     if name not in PROJECTIONS:
         reason = f"'{name[:50]}' is not one of {', '.join((UNIVERSAL, *PROJECTIONS))}"
