@@ -8,7 +8,7 @@ import signal
 import socket
 import ssl
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Awaitable, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,7 @@ from ostler.server.audit.retention import AuditRetention
 from ostler.server.auth.asking import Trust
 from ostler.server.auth.directory import Directory
 from ostler.server.auth.github_way import GitHubWay
+from ostler.server.auth.known_sign_ins import PREFIX
 from ostler.server.auth.oidc import Oidc
 from ostler.server.auth.oidc_way import OidcWay
 from ostler.server.auth.session_tokens import SessionTokens, stored_secret
@@ -300,8 +301,9 @@ def _wake(engine: Engine, retention: Retention) -> None:
 async def _services(
     settings: Settings, store: Store, peers: Peers | None, home: str, engine: Engine, opened: AsyncExitStack
 ) -> tuple[Services, Retention]:
-    clock, search, rules = SystemClock(), Search(store), AddressRules.reading(settings.allowed_addresses)
-    proposals, hooks = _outward(settings, store, rules, clock, engine, is_shared=peers is not None)
+    clock, search = SystemClock(), Search(store)
+    directory, people = await _who(settings, store, peers, clock, opened)
+    proposals, hooks = _outward(settings, store, peers, clock, engine, _is_over(directory, people))
     steps = NextSteps(
         when_linked=lambda about, runner, workspaces: fleet.linked(about, runner, workspaces),
         when_lost=lambda about: fleet.link_lost(about),
@@ -323,11 +325,10 @@ async def _services(
     objects = CountedObjects(await asyncio.to_thread(open_objects, settings), numbers := ObjectNumbers())
     uploads, snapshots = Uploads(objects), SnapshotUploads(runners, SnapshotObjects(objects), settings.keep_snapshots)
     work = _pipeline(runners, steps, uploads, snapshots, looks, proposals)
-    quotas = Quotas(store, directory := await _directory(store, peers, opened), clock, TERMINAL, peers)
+    quotas = Quotas(store, directory, clock, TERMINAL, peers)
     opened.push_async_callback((audit := AuditLog(store.audit, clock)).close)
     opened.push_async_callback(AuditRetention(store.audit, clock, settings.audit_days).close)
-    attachments = Attachments(objects, settings.state_dir)
-    sessions = await _sessions(settings, store, peers, runners, steps, work, attachments, quotas, directory)
+    sessions = await _sessions(settings, store, peers, runners, steps, work, objects, quotas, directory)
     sessions.background.spawn(snapshots.sweep(store))
     replace_after, freeze_after = patience(settings.replace_after_seconds, settings.runner_beat_seconds)
     lost_runners = LostRunners(sessions, runners, takeover := Takeover(sessions), replace_after, peers)
@@ -350,7 +351,7 @@ async def _services(
         engine=engine,
         directory=directory,
         session_tokens=SessionTokens(await _session_secret(settings, peers), clock),
-        people=_people(settings, directory, clock, opened),
+        people=people,
         audit=audit,
         quotas=quotas,
         clock=clock,
@@ -360,7 +361,12 @@ async def _services(
 
 
 def _outward(
-    settings: Settings, store: Store, rules: AddressRules, clock: SystemClock, engine: Engine, *, is_shared: bool
+    settings: Settings,
+    store: Store,
+    peers: Peers | None,
+    clock: SystemClock,
+    engine: Engine,
+    is_over: Callable[[str], Awaitable[bool]],
 ) -> tuple[Proposals, Webhooks]:
     """What begins work by itself, as it is and as it is proposed, and what tells others."""
     triggers = Triggers(store.triggers, store.templates, clock, settings.max_wrong_tokens)
@@ -370,7 +376,21 @@ def _outward(
         engine.wake()
 
     proposals = Proposals(Schedules(store.schedules, store.templates, clock), triggers)
-    return proposals, Webhooks(store, Telling(store, rules, is_shared=is_shared, begin=begin), rules, clock)
+    rules = AddressRules.reading(settings.allowed_addresses)
+    telling = Telling(store, rules, is_shared=peers is not None, begin=begin, is_over=is_over)
+    return proposals, Webhooks(store, telling, rules, clock)
+
+
+def _is_over(directory: Directory, people: People) -> Callable[[str], Awaitable[bool]]:
+    """Whether a key or a sign-in is good no more."""
+
+    async def asked(credential: str) -> bool:
+        if await directory.is_over(credential):
+            return True
+        is_sign_in = credential.startswith(f"{PREFIX}_")
+        return is_sign_in and (people.sign_ins is None or people.sign_ins.is_over(credential))
+
+    return asked
 
 
 def _pipeline(
@@ -442,11 +462,14 @@ def _use(audit: AuditLog, directory: Directory, use: SecretUse) -> NewLine:
     )
 
 
-async def _directory(store: Store, peers: Peers | None, opened: AsyncExitStack) -> Directory:
-    directory = Directory(store.access, SystemClock(), is_shared=peers is not None)
+async def _who(
+    settings: Settings, store: Store, peers: Peers | None, clock: SystemClock, opened: AsyncExitStack
+) -> tuple[Directory, People]:
+    """Those who may come in."""
+    directory = Directory(store.access, clock, is_shared=peers is not None)
     await directory.refresh()
     opened.push_async_callback(directory.close)
-    return directory
+    return directory, _people(settings, directory, clock, opened)
 
 
 async def _session_secret(settings: Settings, peers: Peers | None) -> bytes:
@@ -463,11 +486,11 @@ async def _sessions(
     runners: Runners,
     steps: NextSteps,
     work: Pipeline,
-    attachments: Attachments,
+    objects: CountedObjects,
     quotas: Quotas,
     directory: Directory,
 ) -> Sessions:
-    clock, reads = SystemClock(), Reads(store)
+    clock, reads, attachments = SystemClock(), Reads(store), Attachments(objects, settings.state_dir)
     owner = new_id("srv") if peers is None else peers.id
     ownership = Ownership(store, owner, await store.owners.claim(owner), clock, peers)
     registry = Registry(

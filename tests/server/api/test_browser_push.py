@@ -6,6 +6,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
 
 import httpx
 import jwt
@@ -16,8 +17,12 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 
+from tests.server.api.test_keys import TOKEN, client_of
+from tests.server.api.test_sign_in import settings_of, sign_in
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
+from tests.support.providers import running_provider
+from tests.support.serving import running_server
 from tests.support.triggering import new_session, said
 
 _WHERE = {"url": "push:", "events": ["turn.ended"]}
@@ -120,6 +125,60 @@ def test_a_browser_is_told_what_ended_and_only_it_can_read_that(api: httpx.Clien
         wait_until(lambda: "disabled" in api.get(f"/webhooks/{made['id']}").json(), "it is told nothing more")
     assert browser.keys["auth"] not in api.get("/webhooks").text
     api.delete(f"/webhooks/{made['id']}").raise_for_status()
+
+
+def _subscribed(person: httpx.Client, browser: Browser) -> str:
+    """A webhook of a person's browser, which was told once."""
+    made = person.post("/webhooks", json=_WHERE).json()
+    wanted = {"url": browser.url, "push": browser.keys, "paused": False}
+    assert "disabled" not in person.patch(f"/webhooks/{made['id']}", json=wanted).json()
+    session = new_session(person)
+    said(person, session, "Tea.")
+    wait_until(lambda: len(browser.requests) == 1, "the push service was called")
+    return str(made["id"])
+
+
+def _no_more(admin: httpx.Client, webhook: str, browser: Browser) -> None:
+    """What happens now is told to no browser, and the webhook says why."""
+    assert "signed out" in admin.get(f"/webhooks/{webhook}").json()["disabled"]
+    session = new_session(admin)
+    said(admin, session, "A secret of those who are left.")
+    failed = f"/webhooks/{webhook}/deliveries"
+    wait_until(lambda: admin.get(failed).json()["items"][0]["state"] == "failed", "the call is given up")
+    assert len(browser.requests) == 1
+    assert "signed out" in admin.get("/webhooks").json()["items"][0]["disabled"]
+
+
+@pytest.mark.lane("server")
+def test_a_browser_is_told_nothing_more_when_the_key_it_asked_with_is_revoked(tmp_path: Path) -> None:
+    with (
+        running_server(tmp_path / "state", "--token", TOKEN) as server,
+        client_of(server, TOKEN) as admin,
+        push_service() as browser,
+    ):
+        key = admin.post("/api-keys", json={"name": "Ann", "role": "operator"}).json()
+        with client_of(server, key["key"]) as person:
+            webhook = _subscribed(person, browser)
+        admin.delete(f"/api-keys/{key['id']}").raise_for_status()
+        _no_more(admin, webhook, browser)
+
+
+@pytest.mark.lane("server")
+def test_a_browser_is_told_nothing_more_when_its_person_is_signed_out(tmp_path: Path) -> None:
+    with running_provider() as provider, push_service() as browser:
+        provider.granted = {"groups": ["team"], "name": "Anna A."}
+        with (
+            running_server(tmp_path / "state", *settings_of(provider)) as server,
+            httpx.Client(base_url=server.url, timeout=60) as person,
+            client_of(server, TOKEN) as admin,
+        ):
+            sign_in(person, provider)
+            person.base_url = httpx.URL(f"{server.url}/api/v1")
+            person.headers["origin"] = server.url
+            webhook = _subscribed(person, browser)
+            actor = person.get("/me").json()["actor"]
+            admin.post("/members/sign-out", json={"actor": actor}).raise_for_status()
+            _no_more(admin, webhook, browser)
 
 
 @pytest.mark.parametrize(

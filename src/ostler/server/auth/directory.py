@@ -19,7 +19,7 @@ from ostler.base.redaction import printable
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import Grant
-from ostler.server.auth.known_sign_ins import KnownSignIns
+from ostler.server.auth.known_sign_ins import PREFIX, KnownSignIns
 from ostler.server.auth.scope import REACHES, Scope, reach_of, roles_up_to
 from ostler.server.store.access import Access, AccessRows, ApiKeyRow, LimitsRow, PersonRow, ProjectRow, TenantRow
 from ostler.wire.access import Role
@@ -181,18 +181,30 @@ class Directory:
             if row.tenant == scope.tenant and (scope.reach in _WIDE or row.project in {"", scope.project})
         )
 
+    async def is_over(self, credential: str) -> bool:
+        """Whether a key or a sign-in is good no more; another server may have made it a moment ago."""
+
+        def is_good() -> bool:
+            key = _key_in(self._rows, credential)
+            if key is None:
+                return credential.startswith(f"{PREFIX}_") and not self.sign_ins.over([credential])
+            return key.id in self._scopes and _seconds_left(key, self._clock.now()) != 0
+
+        if not is_good():
+            await self.refresh()
+        return not is_good()
+
     @asynccontextmanager
     async def ended_with_key(self, scope: Scope) -> AsyncIterator[None]:
         """Around a stream or a socket: raises TimeoutError in it when the key it was opened with is good no more."""
-        kind, _, key_id = scope.actor.partition(":")
-        key = next((each for each in self._rows.keys if each.id == key_id), None) if kind == "key" else None
-        credential = scope.sign_in if key is None else key.id
+        credential = scope.credential
+        key = _key_in(self._rows, credential)
         if scope.expires_at is None and credential is None:
             yield
             return
         seconds = _seconds_left(key, self._clock.now()) if key is not None else None
         if scope.expires_at is not None:
-            seconds = max(scope.expires_at - self._time(), 0)
+            seconds = max(scope.expires_at - datetime.fromisoformat(self._clock.now()).timestamp(), 0)
         async with asyncio.timeout(seconds) as limit:
             if credential is not None:
                 self._open[credential].add(limit)
@@ -203,9 +215,6 @@ class Directory:
                     self._open[credential].discard(limit)
                     if not self._open[credential]:
                         del self._open[credential]
-
-    def _time(self) -> float:
-        return datetime.fromisoformat(self._clock.now()).timestamp()
 
     def _end(self, key: str) -> None:
         for limit in self._open.pop(key, set()):
@@ -355,6 +364,10 @@ class Directory:
 def _all_of(scope: Scope) -> tuple[Scope, ...]:
     """A scope without what else its actor may do, and all of that."""
     return (replace(scope, also=()), *scope.also) if scope.also else (scope,)
+
+
+def _key_in(rows: AccessRows, id_: str | None) -> ApiKeyRow | None:
+    return next((each for each in rows.keys if each.id == id_), None)
 
 
 def _keys_in_use(rows: AccessRows) -> Iterator[ApiKeyRow]:

@@ -51,6 +51,10 @@ class KnownSignIns:
         known = {row.id for row in self._by_hash.values()}
         return [each for each in credentials if each.startswith(f"{PREFIX}_") and each not in known]
 
+    def named(self, sign_in: str) -> SignInRow | None:
+        """The sign-in with this id."""
+        return next((row for row in self._by_hash.values() if row.id == sign_in), None)
+
     async def find(self, secret_hash: str) -> SignInRow | None:
         """The sign-in with this secret; another server may have added it a moment ago."""
         loop = asyncio.get_running_loop()

@@ -40,6 +40,12 @@ class Scope(msgspec.Struct, frozen=True, kw_only=True):
         """The highest of the roles."""
         return self.roles[-1] if self.roles else "viewer"
 
+    @property
+    def credential(self) -> str | None:
+        """The id of the key or of the sign-in; None if it is neither."""
+        kind, _, key = self.actor.partition(":")
+        return key if kind == "key" else self.sign_in
+
 
 def roles_up_to(role: Role) -> tuple[Role, ...]:
     """A role and those that it includes."""

@@ -167,12 +167,20 @@ class SignIns:
         if not request.cookie or request.token is not None:
             return None
         row = await self._directory.sign_ins.find(hashed(request.cookie))
-        way = self.ways.get(row.way) if row is not None else None
-        if row is None or way is None or way.mark != row.mark or row.ends_at <= self._clock.now():
+        if row is None or not self._counts(row):
             return None
         grants = msgspec.json.decode(row.grants, type=tuple[Grant, ...])
         ends = datetime.fromisoformat(row.ends_at).timestamp()
         return self._directory.granted(row.actor, grants, ends, sign_in=row.id)
+
+    def is_over(self, sign_in: str) -> bool:
+        """Whether a sign-in is good no more, also because the rules are others than it was begun with."""
+        row = self._directory.sign_ins.named(sign_in)
+        return row is None or not self._counts(row)
+
+    def _counts(self, row: SignInRow) -> bool:
+        way = self.ways.get(row.way)
+        return way is not None and way.mark == row.mark and row.ends_at > self._clock.now()
 
     async def renewed(self, secret: str) -> str | None:
         """What sets the cookie of a browser anew, now and then; None for most answers."""

@@ -31,11 +31,21 @@ PUSH, PUSH_SECRET = "push:", "vapid_"
 _NO_BROWSER = frozenset({404, GONE})
 
 
+class AskedWith(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
+    """With what somebody asked for the notifications of a browser: they end with it."""
+
+    credential: str | None = None
+    """The id of a key or of a sign-in; None for the server's own token, and where none is needed."""
+    until: float | None = None
+    """When it ends, in seconds since 1970, if that is known."""
+
+
 class StoredWebhook(NewWebhook, frozen=True, kw_only=True, omit_defaults=True):
     """A webhook as it is stored."""
 
     push: PushKeys | None = None
     """Of the browser that its calls are for."""
+    asked_with: AskedWith | None = None
 
     @property
     def is_push(self) -> bool:

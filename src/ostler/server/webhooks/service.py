@@ -16,8 +16,8 @@ from ostler.base.errors.webhooks import TooManyWebhooks, WebhookCallNotFound, We
 from ostler.base.ids import new_id
 from ostler.server.store.protocol import Store
 from ostler.server.store.webhooks import PAUSED, CallRow, WebhookRow
-from ostler.server.webhooks.calling import PUSH, PUSH_SECRET, StoredWebhook
-from ostler.server.webhooks.telling import TRIGGER, Telling, body_of, new_call
+from ostler.server.webhooks.calling import PUSH, PUSH_SECRET, AskedWith, StoredWebhook
+from ostler.server.webhooks.telling import OVER, TRIGGER, Telling, body_of, new_call
 from ostler.wire.events import EVENTS
 from ostler.wire.webhooks import (
     EditWebhook,
@@ -32,7 +32,7 @@ from ostler.wire.webhooks import (
 _MOST = 100
 _LISTED = 100
 _TEST = "webhook.test"
-_HIDDEN = frozenset({"secret", "push"})
+_HIDDEN = frozenset({"secret", "push", "asked_with"})
 _ONCE = "session.ended"
 _FAMILIES = frozenset(f"{name.partition('.')[0]}.*" for name in EVENTS if "." in name)
 
@@ -52,16 +52,22 @@ class Webhooks:
 
     async def all(self, project: str) -> tuple[Webhook, ...]:
         """Those of a project."""
-        return tuple(map(_shown, await self._rows.all(project)))
+        return tuple([await self._now_shown(row) for row in await self._rows.all(project)])
 
     async def one(self, project: str, webhook: str) -> Webhook:
         """One of them."""
-        return _shown(await self._row(project, webhook))
+        return await self._now_shown(await self._row(project, webhook))
 
-    async def add(self, project: str, wanted: NewWebhook) -> Webhook:
+    async def _now_shown(self, row: WebhookRow) -> Webhook:
+        """As it is, also if that is found out only with its next call."""
+        shown = _shown(row)
+        is_over = shown.disabled is None and await self.telling.is_over(body_of(row.body))
+        return replace(shown, disabled=OVER) if is_over else shown
+
+    async def add(self, project: str, wanted: NewWebhook, asked_with: AskedWith) -> Webhook:
         """One more, which is told what happens from now on; a secret that the server made is in the answer alone."""
         _check_secret(wanted.secret)
-        body = await self._checked(project, _begun(wanted))
+        body = await self._checked(project, _begun(wanted, asked_with))
         if wanted.session is not None:
             record = await self._store.find_session(project, wanted.session)
             if record is None:
@@ -82,11 +88,13 @@ class Webhooks:
         self.telling.begin()
         return replace(_shown(row), secret=made)
 
-    async def edit(self, project: str, webhook: str, wanted: EditWebhook) -> Webhook:
+    async def edit(self, project: str, webhook: str, wanted: EditWebhook, asked_with: AskedWith) -> Webhook:
         """Change what is given; calls that wait go where the webhook leads then, and pauses leave out what happens."""
         _check_secret(wanted.secret)
         changes = {key: value for key, value in msgspec.structs.asdict(wanted).items() if value is not None}
         paused = changes.pop("paused", None)
+        if wanted.push is not None:
+            changes["asked_with"] = asked_with
         if changes or paused is False:
             was = body_of((await self._row(project, webhook)).body)
             checked = await self._checked(project, replace(was, **changes))
@@ -206,7 +214,7 @@ class Webhooks:
         return wanted
 
 
-def _begun(wanted: NewWebhook) -> StoredWebhook:
+def _begun(wanted: NewWebhook, asked_with: AskedWith) -> StoredWebhook:
     """What is stored of a new one; notifications of a browser are signed with a key that only the server has."""
     body = StoredWebhook(**msgspec.structs.asdict(wanted))
     if wanted.url != PUSH:
@@ -215,7 +223,7 @@ def _begun(wanted: NewWebhook) -> StoredWebhook:
         raise _refused("secret", "is made by the server for `push:`. Leave it out")
     from ostler.server.webhooks import pushing  # noqa: PLC0415 - its ciphers would cost every server memory
 
-    return replace(body, secret=PUSH_SECRET + pushing.new_key())
+    return replace(body, secret=PUSH_SECRET + pushing.new_key(), asked_with=asked_with)
 
 
 def _check_secret(given: str | None) -> None:

@@ -46,6 +46,7 @@ _HELD_SECONDS = 30 * 24 * 3600.0
 _GIVE_UP_SECONDS = 5 * 24 * 3600.0
 TEMPLATE_LABEL = "template"
 _NOT_THERE = 404
+OVER = "who asked for the notifications is signed out, or their key is good no more"
 TRIGGER = "trigger:"
 """How the address of a trigger of the same project begins."""
 Begin = Callable[[str, str, str, Any, Mapping[str, str]], Awaitable[None]]
@@ -76,6 +77,7 @@ class Telling:
         *,
         is_shared: bool,
         begin: Begin,
+        is_over: Callable[[str], Awaitable[bool]],
         now: Callable[[], float] = time.time,
         spread: Callable[[], float] = random.random,
     ) -> None:
@@ -83,6 +85,7 @@ class Telling:
         self._rows = store.webhooks
         self._rules = rules
         self._begin = begin
+        self._is_over = is_over
         self._is_shared = is_shared
         self._now = now
         self._spread = spread
@@ -107,6 +110,15 @@ class Telling:
         """There is a webhook that was not there, or a call."""
         self._is_needed = True
         self._woken.set()
+
+    async def is_over(self, body: StoredWebhook) -> bool:
+        """Whether it is of a browser whose person may come in no more with what they asked with."""
+        asked = body.asked_with
+        if asked is None:
+            return False
+        if asked.until is not None and asked.until <= self._now():
+            return True
+        return asked.credential is not None and await self._is_over(asked.credential)
 
     async def close(self) -> None:
         """Tell no more; calls under way are made again later."""
@@ -230,6 +242,8 @@ class Telling:
         self._woken.set()
 
     async def _tried(self, row: WebhookRow, body: StoredWebhook, call: CallRow) -> Outcome:
+        if await self.is_over(body):
+            return Outcome(reason=OVER, is_void=True)
         record = None if call.session is None else await self._store.find_session(row.project, call.session)
         if not body.url.startswith(TRIGGER):
             content = notice_of(call, record) if body.is_push else call.body
@@ -252,6 +266,8 @@ class Telling:
         now, stopped = self._now(), None
         if outcome.status == GONE:
             stopped = f"{outcome.reason}: it wants no more calls"
+        elif outcome.reason == OVER:
+            stopped = OVER
         elif outcome.reason is not None and row.failing_since is not None and not outcome.is_void:
             is_hopeless = now - row.failing_since > _GIVE_UP_SECONDS
             stopped = f"it took no call for five days; the last time {outcome.reason}" if is_hopeless else None

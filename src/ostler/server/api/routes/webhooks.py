@@ -6,6 +6,8 @@ from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
 from ostler.server.api.views import API
+from ostler.server.auth.scope import Scope
+from ostler.server.webhooks.calling import AskedWith
 from ostler.wire.webhooks import (
     EditWebhook,
     NewWebhook,
@@ -32,9 +34,9 @@ async def list_webhooks(services: Services, project: str) -> WebhookList:
     role="operator",
     answers={"201": answer("The new webhook.", {JSON: "Webhook"}, ("Location", "Where it is."))},
 )
-async def create_webhook(services: Services, project: str, data: NewWebhook) -> Response[Webhook]:
+async def create_webhook(services: Services, project: str, caller: Scope, data: NewWebhook) -> Response[Webhook]:
     """Tell an address what happens from now on, signed as Standard Webhooks say; a made secret is shown once."""
-    made = await services.webhooks.add(project, data)
+    made = await services.webhooks.add(project, data, _asked_with(caller))
     return Response(made, status_code=201, headers={"location": f"{API}/webhooks/{made.id}"})
 
 
@@ -45,9 +47,9 @@ async def show_webhook(services: Services, project: str, webhook: str) -> Webhoo
 
 
 @patch("/webhooks/{webhook:str}", operation_id="webhooks.edit", tags=_TAGS, role="operator")
-async def edit_webhook(services: Services, project: str, webhook: str, data: EditWebhook) -> Webhook:
+async def edit_webhook(services: Services, project: str, caller: Scope, webhook: str, data: EditWebhook) -> Webhook:
     """Change a webhook, pause it or let it go on; what is not given stays, and a pause is not made up for."""
-    return await services.webhooks.edit(project, webhook, data)
+    return await services.webhooks.edit(project, webhook, data, _asked_with(caller))
 
 
 @delete("/webhooks/{webhook:str}", operation_id="webhooks.remove", tags=_TAGS, role="operator")
@@ -84,6 +86,10 @@ async def show_call(services: Services, project: str, webhook: str, call: str) -
 async def replay_call(services: Services, project: str, webhook: str, call: str) -> WebhookDelivery:
     """Make a call once more, or now instead of later, with the same id."""
     return await services.webhooks.replay(project, webhook, call)
+
+
+def _asked_with(caller: Scope) -> AskedWith:
+    return AskedWith(credential=caller.credential, until=caller.expires_at)
 
 
 HANDLERS = (
