@@ -42,6 +42,19 @@ def page(api: httpx.Client, session: str, **params: Any) -> list[Json]:
     return found
 
 
+def test_turns_that_were_taken_back_are_counted_by_themselves(api: httpx.Client, repository: Path) -> None:
+    session = new_session(api, repository)
+    counts = []
+    for rewound_to, word in ((None, "one"), (None, "two"), (None, "three"), (1, "four"), (0, "five"), (None, "six")):
+        if rewound_to is not None:
+            api.post(f"/sessions/{session}/rewind", json={"turn": rewound_to}).raise_for_status()
+        say(api, session, f"mock: say {word}")
+        found = api.get(f"/sessions/{session}").json()
+        counts.append((found["turnCount"], found.get("turnsLeftBehind", 0)))
+    assert counts == [(1, 0), (2, 0), (3, 0), (4, 2), (5, 4), (6, 4)]
+    api.delete(f"/sessions/{session}")
+
+
 CONVERSATIONS = ("acp", "agui", "workflow", "ui")
 
 

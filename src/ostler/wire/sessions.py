@@ -191,6 +191,7 @@ class Session(Answer, frozen=True, kw_only=True):
     updated_at: str
     last_sequence: int
     turn_count: int
+    """All turns that began, also those that a rewind left behind."""
     queue_length: int
     open_asks: int
     permission_rules: tuple[PermissionRule, ...] = ()
@@ -198,6 +199,8 @@ class Session(Answer, frozen=True, kw_only=True):
     vcs: TaskVcs
     links: dict[str, str]
     placement: Placement
+    turns_left_behind: int = 0
+    """Those of its turns that a rewind left behind."""
     runner: SessionRunner | None = None
     """Absent while it is queued."""
     pinned: bool = False

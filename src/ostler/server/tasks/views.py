@@ -67,6 +67,7 @@ def session_view(
         updated_at=updated_at,
         last_sequence=last,
         turn_count=state.turn_count,
+        turns_left_behind=sum(last - first + 1 for first, last in state.left_behind),
         queue_length=len(state.queue),
         open_asks=len(state.asks),
         runtime=_runtime(record),

@@ -77,6 +77,8 @@ class SessionState(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True
     ended_at: str | None = None
     head: int | None = None
     """The turn that the conversation stands at, if that is not the last one because the session was rewound."""
+    left_behind: tuple[tuple[int, int], ...] = ()
+    """The numbers of the turns that rewinds left behind, as spans with both ends."""
     last_turn: Turn | None = None
     """The one that ended last."""
     workspace: WorkspaceCreatedData | None = None
@@ -295,7 +297,17 @@ def _pull_request(state: SessionState, event: Happened) -> SessionState:
 
 def _rewound(state: SessionState, event: Happened) -> SessionState:
     data: SessionRewoundData = event.data
-    return replace(state, head=data.turn, native_session_id=data.native_session_id, restoring=data, error=None)
+    left = tuple(span for span in state.left_behind if span[1] < data.turn)
+    if data.turn < state.turn_count:
+        left = (*left, (data.turn + 1, state.turn_count))
+    return replace(
+        state,
+        head=data.turn,
+        left_behind=left,
+        native_session_id=data.native_session_id,
+        restoring=data,
+        error=None,
+    )
 
 
 def _removed(state: SessionState, event: Happened) -> SessionState:
