@@ -47,7 +47,7 @@ def test_a_session_lives_through_all_its_verbs(ostler: Ostler, tmp_path: Path) -
     assert (session["cwd"], session["envNames"], session["labels"]) == (str(tmp_path), ["X"], {"team": "a"})
     assert ostler("sessions", "create", "mock", "--key", "life").stdout.strip() == session["id"]
     assert "Renamed" in ostler("sessions", "update", "life", "--title", "Renamed").stdout
-    assert session["id"] in ostler("sessions", "list", "--label", "team=a").stdout
+    assert session["id"][:14] in ostler("sessions", "list", "--label", "team=a").stdout
     assert ostler("sessions", "interrupt", "life").stdout == "No turn was running.\n"
     assert ostler("sessions", "queue", "life").stdout == "No prompts wait.\n"
     assert ostler("sessions", "clear-queue", "life").returncode == 0
@@ -74,6 +74,22 @@ def test_a_session_that_waits_for_its_limit_says_so(ostler: Ostler) -> None:
     wait_until(lambda: waits in ostler("sessions", "list").stdout, what="it does not wait again")
     assert ostler("sessions", "interrupt", "limited").stdout == "It does not wait any longer.\n"
     assert "limited until 20" in ostler("sessions", "list").stdout
+
+
+def test_sessions_are_listed_by_short_ids_that_every_command_takes(ostler: Ostler) -> None:
+    made = ostler("sessions", "create", "mock", "--title", "Mend the roof").stdout.strip()
+    row = next(line for line in ostler("sessions", "list").stdout.splitlines() if "Mend the roof" in line)
+    short = row.split()[0]
+    assert (made.startswith(short), len(short) < 18, made in row) == (True, True, False)
+    assert made in ostler("sessions", "get", short).stdout
+    assert ostler("sessions", "send", short, "-", stdin="mock: permission dig").returncode == 0
+    wait_until(lambda: short in ostler("asks", "list", "--session", short).stdout, what="it does not ask")
+    assert ostler("sessions", "cancel", short).stdout == f"{made} is cancelled.\n"
+    ostler("sessions", "create", "mock")
+    several = ostler("sessions", "get", "ses_0")
+    assert (several.returncode, "may be several sessions: " in several.stderr) == (1, True)
+    nobody = ostler("sessions", "get", "ses_7ZZZZZZZZZ")
+    assert nobody.stderr.startswith("Error: There is no session 'ses_7ZZZZZZZZZ'.")
 
 
 def test_a_prompt_waits_behind_another_and_can_be_taken_back(ostler: Ostler) -> None:

@@ -1,5 +1,6 @@
 """What every command that talks to a server shares."""
 
+import re
 from collections.abc import Callable
 from importlib import import_module
 from typing import TYPE_CHECKING, Any, TypeVar
@@ -18,6 +19,11 @@ if TYPE_CHECKING:
     from ostler.client.aio import AsyncClient
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+_BEGINNING = re.compile(r"ses_[0-9A-Z]{1,25}")
+"""Less than the whole id of a session."""
+_SESSIONS = ("session", "task")
+"""Arguments and options that name one."""
+_MOST_NAMED = 5
 
 
 class ApiCommand(click.Command):
@@ -36,6 +42,14 @@ class ApiCommand(click.Command):
             made = click.Option(option, is_flag=flag, default=None, expose_value=False, hidden=True, callback=_override)
             self.params.append(made)
 
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run it; the beginning of a session's id is as good as the whole."""
+        for each in _SESSIONS:
+            given = ctx.params.get(each)
+            if isinstance(given, str) and _BEGINNING.fullmatch(given):
+                ctx.params[each] = _whole(ctx.obj, given)
+        return super().invoke(ctx)
+
 
 class Noun(click.Group):
     """A group with one verb per operation of the API."""
@@ -48,6 +62,19 @@ def _override(ctx: click.Context, option: click.Parameter, value: str | bool | N
         top = ctx.find_root()
         top.obj = top.obj._replace(**{option.name: value})
         ctx.obj = top.obj
+
+
+def _whole(target: Target, beginning: str) -> str:
+    """The only session that is meant; what is a key, or begins none, is left to the server."""
+    with connect(target) as client:
+        items = client.sessions.list(q=beginning, per_page=_MOST_NAMED + 1).items
+    if any(each.key == beginning for each in items):
+        return beginning
+    found = [each for each in items if each.id.startswith(beginning)]
+    if len(found) > 1:
+        listed = ", ".join(f"{each.id} ({each.title})" if each.title else each.id for each in found[:_MOST_NAMED])
+        raise click.ClickException(f"'{beginning}' may be several sessions: {listed}. Say more of one.")
+    return found[0].id if found else beginning
 
 
 def connect(target: Target, *, seconds: float = ANSWER_SECONDS, as_stranger: bool = False) -> Client:

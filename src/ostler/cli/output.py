@@ -4,6 +4,7 @@ import re
 import sys
 from base64 import b64encode
 from collections.abc import Callable, Iterable, Sequence
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ import click
 import msgspec
 
 _CONTROL = re.compile(r"\x1b\[[0-?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+
+_SHORT = len("ses_") + 10
+"""Of an id, the millisecond in which it was made."""
 
 output_option = click.option(
     "--output", "-o", type=click.Path(dir_okay=False, path_type=Path), help="A file instead of the screen."
@@ -74,6 +78,20 @@ def table(headings: Sequence[str], rows: Iterable[Sequence[object]], empty: str)
     widths = [max(len(text) for text in column) for column in zip(headings, *cells, strict=True)]
     lines = [_aligned(headings, widths), *(_aligned(row, widths) for row in cells)]
     return "\n".join(lines)
+
+
+def short_ids(ids: Iterable[str]) -> dict[str, str]:
+    """The beginning of each id, as long as it has to be to be the only one of these."""
+    whole = sorted(set(ids))
+    neighbours = zip(["", *whole], whole, [*whole[1:], ""], strict=False)
+    return {
+        each: each[: max(_SHORT, 1 + _alike(before, each), 1 + _alike(each, after))]
+        for before, each, after in neighbours
+    }
+
+
+def _alike(one: str, other: str) -> int:
+    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, other, strict=False)))
 
 
 def facts(pairs: Iterable[tuple[str, object]]) -> str:

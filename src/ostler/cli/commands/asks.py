@@ -3,7 +3,7 @@
 import click
 
 from ostler.cli.api import Noun, connect, json_option
-from ostler.cli.output import show, table
+from ostler.cli.output import short_ids, show, table
 from ostler.cli.root import Target
 from ostler.wire.sessions import AskView, PermissionReply
 
@@ -22,7 +22,10 @@ def list_asks(target: Target, status: str, session: str | None, as_json: bool) -
     """List what waits for a person, oldest first."""
     with connect(target) as client:
         found = client.asks.list(status=status, session=session)
-    rows = [(ask.session_id, ask.kind, ask.ask_id, ask.status, ask.requested_at, _about(ask)) for ask in found.items]
+    ids = short_ids(ask.session_id for ask in found.items)
+    rows = [
+        (ids[ask.session_id], ask.kind, ask.ask_id, ask.status, ask.requested_at, _about(ask)) for ask in found.items
+    ]
     headings = ("SESSION", "KIND", "ASK", "STATUS", "SINCE", "ABOUT")
     show(found, as_json, lambda: table(headings, rows, "Nothing waits for an answer."))
 

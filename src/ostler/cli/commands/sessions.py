@@ -9,7 +9,7 @@ from ostler.cli.api import Noun, connect, json_option, pairs
 from ostler.cli.commands import imports, search
 from ostler.cli.commands.changes import COMMANDS
 from ostler.cli.options import inputs_of, prompt_text, session_arguments, session_options, template_options
-from ostler.cli.output import cell, counted, facts, lines_changed, removed, show, table
+from ostler.cli.output import cell, counted, facts, lines_changed, removed, short_ids, show, table
 from ostler.cli.root import Target
 from ostler.cli.terminal.text import limit_gist
 from ostler.cli.terminal.transcript import transcript
@@ -46,8 +46,9 @@ def list_sessions(
     """List sessions, newest first."""
     with connect(target) as client:
         found = client.sessions.list(status=status, agent=agent, labels=labels, q=search, page=page, per_page=per_page)
+    ids = short_ids(each.id for each in found.items)
     rows = [
-        (each.id, "" if each.key == each.id else each.key, each.agent.type, each.status, _doing(each), each.title)
+        (ids[each.id], "" if each.key == each.id else each.key, each.agent.type, each.status, _doing(each), each.title)
         for each in found.items
     ]
     text = table(("SESSION", "KEY", "AGENT", "STATUS", "ACTIVITY", "TITLE"), rows, "No sessions.")
@@ -130,7 +131,8 @@ def reads(target: Target, as_json: bool) -> None:
     """List which sessions you have seen, on whatever device."""
     with connect(target) as client:
         found = client.sessions.reads()
-    rows = [(each.session_id, each.turns, "failed" if each.failed else "", each.read_at) for each in found.items]
+    ids = short_ids(each.session_id for each in found.items)
+    rows = [(ids[each.session_id], each.turns, "failed" if each.failed else "", each.read_at) for each in found.items]
     show(found, as_json, lambda: table(("SESSION", "TURNS", "", "SEEN"), rows, f"None since {found.since}."))
 
 
@@ -317,7 +319,8 @@ def _session_text(session: Session) -> str:
     names = ("id", "key", "title", "status", "activity", "permission_mode", "model", "variant", "mode", "cwd")
     known = [(name, getattr(session, name)) for name in names]
     known.insert(3, ("agent", session.agent.type))
-    numbers = (session.turn_count, "turn"), (session.last_sequence, "event"), (session.queue_length, "waiting prompt")
+    turns = session.turn_count - session.turns_left_behind
+    numbers = (turns, "turn"), (session.last_sequence, "event"), (session.queue_length, "waiting prompt")
     counts = ", ".join(counted(number, noun) for number, noun in numbers)
     times = f"{session.created_at}, changed {session.updated_at}"
     asks = f"{session.open_asks} open" if session.open_asks else None

@@ -4,7 +4,7 @@ import click
 
 from ostler.cli.api import Noun, connect, json_option
 from ostler.cli.commands.task import command as create
-from ostler.cli.output import facts, show, table
+from ostler.cli.output import facts, short_ids, show, table
 from ostler.cli.root import Target
 from ostler.wire.sessions import Session
 
@@ -38,7 +38,8 @@ def list_tasks(
     """List tasks, newest first."""
     with connect(target) as client:
         found = client.tasks.list(status=status, agent=agent, project_id=project_id, page=page, per_page=per_page)
-    rows = [(each.id, each.project_id, each.agent.type, each.status, _prompt(each)[:60]) for each in found.items]
+    ids = short_ids(each.id for each in found.items)
+    rows = [(ids[each.id], each.project_id, each.agent.type, each.status, _prompt(each)[:60]) for each in found.items]
     text = table(("SESSION", "PROJECT", "AGENT", "STATUS", "PROMPT"), rows, "No tasks.")
     more = f"\n{found.total} in all; next: --page {found.next_page}" if found.next_page else ""
     show(found, as_json, lambda: text + more)

@@ -5,7 +5,7 @@ from typing import get_args
 import click
 
 from ostler.cli.api import ApiCommand, connect, json_option
-from ostler.cli.output import clean, show
+from ostler.cli.output import clean, short_ids, show
 from ostler.cli.root import Target
 from ostler.wire.search import SearchHit, SearchResults, Speaker
 
@@ -47,7 +47,8 @@ def command(
 
 
 def _text(found: SearchResults) -> str:
-    lines = [_hit(hit) for hit in found.items] or ["Nothing was found."]
+    ids = short_ids(hit.session_id for hit in found.items)
+    lines = [_hit(hit, ids[hit.session_id]) for hit in found.items] or ["Nothing was found."]
     if found.next_before is not None:
         lines.append(f"There is more; next: --before {found.next_before}")
     if not found.is_complete:
@@ -55,8 +56,8 @@ def _text(found: SearchResults) -> str:
     return "\n".join(lines)
 
 
-def _hit(hit: SearchHit) -> str:
-    head = f"{hit.session_id}  {hit.time[:16].replace('T', ' ')}  {hit.agent}, {hit.speaker}"
+def _hit(hit: SearchHit, session: str) -> str:
+    head = f"{session}  {hit.time[:16].replace('T', ' ')}  {hit.agent}, {hit.speaker}"
     title = f"  {clean(hit.title)}" if hit.title else ""
     return f"{click.style(head, bold=True)}{title}\n    {_marked(hit)}"
 

@@ -36,7 +36,7 @@ async def list_sessions(
     status: Annotated[str | None, Parameter(description="One status, or several separated by commas.")] = None,
     agent: Annotated[str | None, Parameter(description="Only sessions of this agent.")] = None,
     label: Annotated[str | None, Parameter(description="name=value; several separated by commas.")] = None,
-    q: Annotated[str | None, Parameter(description="Text in the title or key.")] = None,
+    q: Annotated[str | None, Parameter(description="Text in the title or key, or the beginning of an id.")] = None,
     project_id: Annotated[str | None, QueryParameter(name="projectId", description="Only of this project.")] = None,
     tenant_id: Annotated[str | None, QueryParameter(name="tenantId", description="Only of this tenant.")] = None,
     page: Annotated[int, Parameter(ge=1, le=1_000_000)] = 1,

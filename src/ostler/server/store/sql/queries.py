@@ -23,6 +23,8 @@ _SESSIONS = "sessions JOIN owners ON owners.session = sessions.id"
 _PAGE_ROWS = 256
 _PAGE_IDS = 2000
 _LAST = "~"
+_IDS = "ses_"
+"""How ids begin, which are not searched for other words."""
 """Behind every character that a key may have."""
 _spec = msgspec.json.Decoder(SessionSpec)
 _labels = msgspec.json.Decoder(dict[str, str])
@@ -86,8 +88,9 @@ def _conditions(dialect: Dialect, wanted: SessionFilter) -> tuple[str, list[Any]
         where.append(f"({dialect.has_label} OR {dialect.lacks_label})" if may_lack else dialect.has_label)
         values.extend((name, value, name) if may_lack else (name, value))
     if wanted.text:
-        where.append(f"({dialect.contains.format('title')} OR {dialect.contains.format('key')})")
-        values.extend((wanted.text, wanted.text))
+        columns = ("title", "key", "id") if wanted.text.startswith(_IDS) else ("title", "key")
+        where.append(f"({' OR '.join(map(dialect.contains.format, columns))})")
+        values.extend(wanted.text for _ in columns)
     if wanted.project_id:
         where.append(f"coalesce({dialect.task_project}, project) = ?")
         values.append(wanted.project_id)
