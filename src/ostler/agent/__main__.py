@@ -34,6 +34,7 @@ def main() -> int:
     )
     for notice in notices:
         _say(notice)
+    sys.modules["httpx._main"] = None  # type: ignore[assignment]  # its command line loads a lot
     from ostler.agent.running import run  # noqa: PLC0415  it takes longer than all that is above
 
     return run(start, journal, rest)

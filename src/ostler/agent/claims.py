@@ -6,8 +6,6 @@
 .ostler-agent/<conversation>/calls/<call>/change    what a file will hold, and the answer that tells of it
 """
 
-import hashlib
-import shutil
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -79,8 +77,12 @@ class Claim:
 
     def forget(self) -> None:
         """Its result is in the journal."""
+        import shutil  # noqa: PLC0415  the agent is ready before it is loaded
+
         shutil.rmtree(self._folder, ignore_errors=True)
 
 
 def _digest(content: bytes) -> bytes:
+    import hashlib  # noqa: PLC0415  the agent is ready before it is loaded
+
     return hashlib.sha256(content).hexdigest().encode()

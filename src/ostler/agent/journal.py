@@ -11,7 +11,6 @@ A line is written at once and whole, so that it survives the end of the process;
 
 import os
 import re
-import shutil
 import time
 from pathlib import Path
 from typing import TypeVar
@@ -176,6 +175,8 @@ class Journal:
 
     def end_turn(self) -> None:
         """What was kept for the next process is in entries."""
+        import shutil  # noqa: PLC0415  the agent is ready before it is loaded
+
         shutil.rmtree(self._folder / "calls", ignore_errors=True)
 
     def close(self) -> None:

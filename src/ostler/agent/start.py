@@ -8,8 +8,6 @@ not read.
 
 import importlib
 import os
-import runpy
-import subprocess
 import sys
 from pathlib import Path
 from typing import Optional
@@ -27,13 +25,14 @@ def main() -> int:
     sys.path += [str(Path(__file__).resolve().parents[2]), packages]
     is_own = os.path.realpath(sys.executable) == own
     try:
-        for name in _IMPORTS[:1] if is_own else _IMPORTS:  # the others take long, and nobody shall wait for them
+        _import_msgspec()
+        for name in () if is_own else _IMPORTS[1:]:  # they take long, and nobody shall wait for them
             importlib.import_module(name)
     except ImportError as error:
         why = "there is no other" if is_own else _why_not(own, packages)
         if why is None:
             options = [word for name in _OPTIONS for word in ("-X", f"{name}={sys._xoptions[name]}")]
-            os.execv(own, [own, "-I", "-X", "utf8", *options, *sys.argv])  # noqa: S606  ours, without a shell
+            os.execv(own, [own, "-I", "-S", "-X", "utf8", *options, *sys.argv])  # noqa: S606  ours, without a shell
         found = ".".join(map(str, sys.version_info[:2]))
         print(
             f"Ostler's own agent cannot run here. Its packages are for Python {version} with glibc; this is Python "
@@ -42,17 +41,29 @@ def main() -> int:
             file=sys.stderr,
         )
         return 2
-    runpy.run_module("ostler.agent", run_name="__main__")
-    return 0
+    return int(importlib.import_module("ostler.agent.__main__").main())
+
+
+def _import_msgspec() -> None:
+    """It does as well without another package, which takes as long to load as all the rest of it."""
+    sys.modules["typing_extensions"] = None  # type: ignore[assignment]  # so it is not found
+    try:
+        importlib.import_module("msgspec")
+    finally:
+        del sys.modules["typing_extensions"]
 
 
 def _why_not(own: str, packages: str) -> Optional[str]:  # noqa: UP045  an old Python reads this
     """Why the Python that the packages were installed with is of no use here; None if it is."""
     if not Path(own).exists():
         return "that of the server is not brought along"
+    import subprocess  # noqa: PLC0415  the agent is ready before anything loads it
+
     code = f"import sys; sys.path.append({packages!r}); import {', '.join(_IMPORTS)}"
     try:
-        tried = subprocess.run([own, "-I", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False)
+        tried = subprocess.run(
+            [own, "-I", "-S", "-c", code], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
+        )
     except FileNotFoundError:
         return "that of the server needs glibc, which is not there"
     except OSError as error:
