@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from ostler.conformance.model import ScriptedModel
+from ostler.wire.own_agent import NODE_VARIABLE
 from tests.agent.process import agent, results
 from tests.support.lanes import ROOT
 
@@ -125,6 +126,18 @@ def old_node(tmp_path: Path) -> Path:
 def test_typescript_runs_by_a_node_wherever_it_lies(tmp_path: Path, model: ScriptedModel, old_node: Path) -> None:
     environ = {"PATH": f"{old_node}{os.pathsep}{_node()}"}
     assert _answer(tmp_path, model, TYPED, "typescript", environ=environ) == ("42 2", False)
+
+
+@needs_walls
+def test_where_the_node_of_the_path_is_too_old_the_one_that_ostler_has_installed_runs(
+    tmp_path: Path, model: ScriptedModel, old_node: Path
+) -> None:
+    ours = tmp_path / "agents" / "node"
+    ours.parent.mkdir()
+    ours.write_text("#!/bin/sh\necho v24.19.0\n")
+    ours.chmod(0o755)
+    environ = {"PATH": f"{old_node}{os.pathsep}/usr/bin:/bin", NODE_VARIABLE: str(ours)}
+    assert _answer(tmp_path, model, TYPED, "typescript", environ=environ) == ("v24.19.0", False)
 
 
 @needs_walls

@@ -254,6 +254,17 @@ async def test_the_hosts_credentials_reach_an_agent_only_where_that_is_wanted(
         assert await said(runner, spec_in(tmp_path, **fields), "env KEY") == seen
 
 
+async def test_a_key_of_the_host_goes_where_the_host_sends_it(tmp_path: Path) -> None:
+    own = program(tmp_path / "bin", "tiny-agent", SCRIPT)
+    key = Credential(name="KEY", env=("KEY",), address="KEY_URL")
+    environ = {"KEY": "host", "KEY_URL": "http://127.0.0.1:1", "OTHER_URL": "x"}
+    adapter = PackedAdapter(credentials=(key,))
+    async with running(adapter, search=[str(own.parent)], environ=environ, share_credentials=True) as runner:
+        assert await said(runner, spec_in(tmp_path), "env KEY_URL") == "http://127.0.0.1:1"
+    async with running(adapter, search=[str(own.parent)], environ=environ) as runner:
+        assert await said(runner, spec_in(tmp_path), "env KEY_URL") == "(not set)"
+
+
 def test_another_version_moves_the_packages_that_share_the_first_ones(tmp_path: Path) -> None:
     source = Npm(packages={"agent": "1.0.0", "agent-{platform}": "1.0.0", "helper": "3.0.0"}, program="x")
     with serving() as vendor:

@@ -156,6 +156,8 @@ class Installation(msgspec.Struct, frozen=True, kw_only=True):
     command: tuple[str, ...]
     """How to run it: the program itself, or an interpreter and the program."""
     version: str | None = None
+    node: str | None = None
+    """The Node that we have installed, for an agent that ships with us."""
 
 
 class KeyCheck(msgspec.Struct, frozen=True, kw_only=True):
@@ -189,6 +191,8 @@ class Credential(msgspec.Struct, frozen=True, kw_only=True):
     files: tuple[tuple[str, str], ...] = ()
     """Files below a home and the dotted key inside them, such as (".codex/auth.json", "OPENAI_API_KEY")."""
     check: KeyCheck | None = None
+    address: str | None = None
+    """A variable of the host that says where its key is for, if that is not the provider itself."""
 
 
 class Launch(msgspec.Struct, frozen=True, kw_only=True):

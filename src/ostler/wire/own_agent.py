@@ -33,6 +33,8 @@ ProposalKind = Literal["schedule", "trigger", "policy"]
 Outcome = Literal["completed", "interrupted", "failed"]
 KEY_VARIABLE = "OSTLER_PROVIDER_KEY"
 """Where the key of a session's own provider stands."""
+NODE_VARIABLE = "OSTLER_AGENT_NODE"
+"""Where a Node is that Ostler has installed."""
 
 
 class ToAgent(msgspec.Struct, frozen=True, kw_only=True, tag_field="type", omit_defaults=True):

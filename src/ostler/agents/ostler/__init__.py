@@ -25,7 +25,7 @@ from ostler.agents.ostler.translator import OstlerTranslator
 from ostler.agents.sources import Builtin, Source
 from ostler.base.errors import Unprocessable
 from ostler.wire.agents import Mode, Model, SystemPrompt
-from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, TOOLS
+from ostler.wire.own_agent import EFFORTS, KEY_VARIABLE, NODE_VARIABLE, TOOLS
 from ostler.wire.providers import Provider
 from ostler.wire.running import AgentSpec
 
@@ -77,13 +77,14 @@ INFO = Info(
         }.items()
     ),
 )
-KEYS: dict[str, KeyCheck | None] = {
-    "ANTHROPIC_API_KEY": ANTHROPIC_KEY,
-    "OPENAI_API_KEY": OPENAI_KEY,
-    "GEMINI_API_KEY": GEMINI_KEY,
-    "OPENROUTER_API_KEY": None,
-    "OPENAI_COMPATIBLE_API_KEY": None,
+KEYS: dict[str, tuple[str, KeyCheck | None]] = {
+    "ANTHROPIC_API_KEY": ("ANTHROPIC_BASE_URL", ANTHROPIC_KEY),
+    "OPENAI_API_KEY": ("OPENAI_BASE_URL", OPENAI_KEY),
+    "GEMINI_API_KEY": ("GOOGLE_GEMINI_BASE_URL", GEMINI_KEY),
+    "OPENROUTER_API_KEY": ("OPENROUTER_BASE_URL", None),
+    "OPENAI_COMPATIBLE_API_KEY": ("OPENAI_COMPATIBLE_BASE_URL", None),
 }
+"""Variable of a key -> that of the address it is for, and how it is checked."""
 
 
 class OstlerAdapter:
@@ -93,7 +94,7 @@ class OstlerAdapter:
     sources: tuple[Source, ...] = (
         Builtin(
             program="ostler-agent",
-            command=(sys.executable, "-I", "-X", "utf8", *_PACKAGES, str(_START)),
+            command=(sys.executable, "-I", "-S", "-X", "utf8", *_PACKAGES, str(_START)),
             version=__version__,
             packages=(
                 "msgspec",
@@ -110,7 +111,7 @@ class OstlerAdapter:
     )
     """It ships with us."""
     credentials: tuple[Credential, ...] = tuple(
-        Credential(name=name, env=(name,), check=check) for name, check in KEYS.items()
+        Credential(name=name, env=(name,), check=check, address=address) for name, (address, check) in KEYS.items()
     )
     """Keys of the providers it knows."""
 
@@ -118,7 +119,8 @@ class OstlerAdapter:
         """Describe the start; what it cannot do is refused here."""
         _check("mode", spec.mode, tuple(mode.id for mode in INFO.modes))
         _check("variant", spec.variant, EFFORTS)
-        return Launch(argv=installation.command, env=_key(spec.provider, spec.model))
+        node = {NODE_VARIABLE: installation.node} if installation.node else {}
+        return Launch(argv=installation.command, env={**node, **_key(spec.provider, spec.model)})
 
     def translator(self, spec: AgentSpec) -> OstlerTranslator:
         """A fresh translator for one process."""

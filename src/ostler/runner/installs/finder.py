@@ -36,6 +36,10 @@ class Finder:
         records = self._installer.records(adapter.info.id) if self._installer else []
         return tuple(record.version for record in records)
 
+    def _node(self) -> str | None:
+        made = self._installer.current("node") if self._installer else None
+        return made.path if made else None
+
     def _command(self, command: Sequence[str]) -> Installation | None:
         path = shutil.which(command[0], path=self._path)
         return Installation(path=path, command=(path, *command[1:])) if path else None
@@ -45,7 +49,7 @@ class Finder:
             case Builtin():
                 path = shutil.which(source.program, path=self._path)
                 command = (path,) if path else source.command
-                return Installation(path=command[-1], command=command, version=source.version)
+                return Installation(path=command[-1], command=command, version=source.version, node=self._node())
             case OnPath():
                 return self._command((source.program,))
             case Download():

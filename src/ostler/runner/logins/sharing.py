@@ -29,7 +29,7 @@ class SharedLogins:
         """The spec with what its agent logs in with."""
         if spec.provider is not None or self._is_own(adapter, spec):
             return spec
-        variables = self.variables(adapter)
+        variables = self._with_addresses(adapter, self.variables(adapter))
         if any(credential.name in spec.env for credential in adapter.credentials):
             return msgspec.structs.replace(spec, env={**variables, **spec.env})
         by: Literal["file", "variable"] | None = "file" if self.files(adapter) else "variable" if variables else None
@@ -80,6 +80,13 @@ class SharedLogins:
             return {}
         shared = {f"file ~/{file}" for file in self.files(adapter)}
         return {found.name: found.value for found in self.found(adapter) if found.source not in shared}
+
+    def _with_addresses(self, adapter: Adapter, variables: dict[str, str]) -> dict[str, str]:
+        """A key of the machine goes where the machine sends it, and nowhere else."""
+        if self.method(adapter.info.id) != "machine":
+            return variables
+        names = [each.address for each in adapter.credentials if each.address and each.name in variables]
+        return {**{name: self._environ[name] for name in names if self._environ.get(name)}, **variables}
 
     def files(self, adapter: Adapter) -> dict[str, str]:
         """The files of a login -> where they really are."""
