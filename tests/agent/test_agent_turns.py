@@ -210,6 +210,18 @@ def test_a_wrong_key_fails_the_turn_at_once_with_the_words_of_the_provider(
     assert len(asked(model)) == 1
 
 
+@ALL
+def test_what_people_can_do_about_a_failure_is_said(tmp_path: Path, model: ScriptedModel, api: str) -> None:
+    with agent(tmp_path, model, api) as running:
+        [unknown] = of(running.turn("error 404"), Failed)
+    assert unknown.code == "no_model"
+    assert "Is 'scripted-large' a model of http://127.0.0.1:" in unknown.message
+    with agent(tmp_path, model, api, base_url="http://127.0.0.1:1") as running:
+        [away] = of(running.turn("say hi"), Failed)
+    assert away.message.startswith("The model at http://127.0.0.1:1 cannot be reached: ")
+    assert away.message.endswith(". Check the network and this address.")
+
+
 def test_a_limit_that_ends_much_later_is_told_instead_of_waited_for(tmp_path: Path, model: ScriptedModel) -> None:
     with agent(tmp_path, model, "messages") as running:
         frames = running.turn("limit 5000")

@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from ostler.conformance.model import ScriptedModel
-from tests.agent.process import APIS, agent, asked, end, notices, text
+from ostler.wire.own_agent import Failed
+from tests.agent.process import APIS, agent, asked, end, notices, of, text
 
 ALL = pytest.mark.parametrize("api", APIS)
 SMALL = {"OSTLER_AGENT_WINDOW": "12000"}
@@ -57,3 +58,5 @@ def test_a_window_that_is_never_large_enough_fails_the_turn(tmp_path: Path, mode
     with agent(tmp_path, model) as running:
         frames = running.turn("overflow")
     assert end(frames) == ("failed", "context_overflow")
+    [failed] = of(frames, Failed)
+    assert failed.message.endswith(". Begin a new session, or name a model with a larger window.")

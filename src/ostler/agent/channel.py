@@ -59,7 +59,7 @@ def write(frame: AnyFromAgent) -> None:
 def _is_of_the_turn(frame: AnyFromAgent) -> bool:
     """Whether it is for the agent of the session alone to say."""
     match frame:
-        case Used() | Done() | Planned() | ModelChosen() | Noted(code="setting_dropped"):
+        case Used() | Done() | Planned() | ModelChosen() | Noted(code="setting_dropped" | "model"):
             return True
         case _:
             return False

@@ -1,7 +1,7 @@
 """The loop: a turn is a call of the model, the tools that it wants, and again, until it wants no more."""
 
 import asyncio
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from msgspec.structs import replace
@@ -18,6 +18,7 @@ from ostler.agent.entries import (
     Call,
     Compaction,
     Ended,
+    Picture,
     Result,
     Step,
     Text,
@@ -33,6 +34,7 @@ from ostler.agent.models.client import Model
 from ostler.agent.models.endpoint import Endpoint, endpoint, without_keys
 from ostler.agent.models.known import Fitted, fitted, known
 from ostler.agent.operations import Operations
+from ostler.agent.pictures import objection, type_of
 from ostler.agent.prompts import PLANNING, SUB_AGENT, system_prompt
 from ostler.agent.skills import skills
 from ostler.agent.speaking import Spoken, ask_quietly, speak
@@ -119,9 +121,10 @@ class Loop:
     async def _offer(self) -> None:
         """The tools that the model has: all requests of this turn begin with them."""
         if self._servers is not None:
-            offered = await self._servers.tools()
-            for name in self._of_servers.difference(offered):
+            for name in self._of_servers:
                 del self._tools[name]
+            self._of_servers = set()
+            offered = await self._servers.tools(self._tools)
             self._tools |= offered
             self._of_servers = set(offered)
         self._specs = tuple(self._tools[name].spec() for name in sorted(self._tools))
@@ -198,8 +201,7 @@ class Loop:
         except ModelFailed as failed:
             if failed.code != "context_overflow":
                 raise
-            await self._compact(shortened=True)
-            spoken = await self._speak()
+            spoken = await self._speak_shortened()
         answer = spoken.answer
         self._keep(spoken.id, answer)
         self._count(answer.tokens, place)
@@ -209,6 +211,16 @@ class Loop:
         place, model, _ = self._opened()
         question = self._question(conversation(self._journal.entries))
         return await speak(model, question, self._keep_cut, lambda reader: self._journal.recorded(reader, place.api))
+
+    async def _speak_shortened(self) -> Spoken:
+        try:
+            await self._compact(shortened=True)
+            return await self._speak()
+        except ModelFailed as failed:
+            if failed.code != "context_overflow":
+                raise
+            words = f"{failed}. Begin a new session, or name a model with a larger window."
+            raise ModelFailed(words, code=failed.code, status=failed.status) from failed
 
     def _stored_answer(self) -> Answer | None:
         """What the model had answered in whole when the process before this one died."""
@@ -345,6 +357,7 @@ class Loop:
             place, start = endpoint(self._start, self._environ), self._start
             if start.model is None:
                 write(ModelChosen(model=place.full_name))
+                self._tell_model(place.full_name)
             fit = fitted(
                 place.model,
                 place.api,
@@ -357,6 +370,12 @@ class Loop:
             self._open = place, Model(place), fit
         return self._open
 
+    def _tell_model(self, name: str) -> None:
+        """Once in a conversation: people pay for it."""
+        if not any(isinstance(entry, Assistant) for entry in self._journal.entries):
+            words = f"No model was named, so it is {name}; name another with `--model`, or `model` in the API."
+            write(Noted(message=words, code="model", severity="info"))
+
     # What is heard and counted
 
     def _hear_steered(self) -> None:
@@ -364,7 +383,7 @@ class Loop:
             self._hear(self._inbox.steered.popleft(), steered=True)
 
     def _hear(self, message: Message, *, note: str = "", steered: bool = False) -> None:
-        pictures = tuple(self._journal.put(image.mime, image.data) for image in message.images)
+        pictures = tuple(self._pictures(message))
         self._calls.granted |= set(message.files)
         self._journal.add(
             User,
@@ -375,6 +394,14 @@ class Loop:
             steered=steered,
             prompt=message.id,
         )
+
+    def _pictures(self, message: Message) -> Iterator[Picture]:
+        for image in message.images:
+            mime, why = type_of(image.data), objection(image.data)
+            if mime is None or why is not None:
+                write(Noted(message=f"An image of the prompt is not shown to the model: {why}.", code="image"))
+            else:
+                yield self._journal.put(mime, image.data)
 
     def _count(self, tokens: Tokens, place: Endpoint) -> None:
         self._used = self._used.plus(tokens)

@@ -145,12 +145,11 @@ class Workspace:
 
     def files(self, path: str) -> Iterator[Found]:
         """All files below a folder but those of `.git`. Raises ToolFailed."""
-        top = Path(self.root, self.place(path))
-        for folder, folders, files in os.walk(top):
-            folders[:] = [name for name in folders if name != ".git"]
-            below = os.path.relpath(folder, top)
-            for name in files:
-                yield Found(name if below == "." else f"{below}/{name}", _changed_at(f"{folder}/{name}"))
+        with self.opened(path, os.O_RDONLY | os.O_DIRECTORY) as top:
+            for folder, folders, files, descriptor in os.fwalk(".", dir_fd=top):
+                folders[:] = [name for name in folders if name != ".git"]
+                for name in files:
+                    yield Found(f"{folder}/{name}".removeprefix("./"), _changed_at(name, descriptor))
 
     def run(
         self,
@@ -166,8 +165,8 @@ class Workspace:
         return started(wrap(command), hear, cwd=self.root, environ=environ, alone=alone)
 
 
-def _changed_at(path: str) -> float:
+def _changed_at(name: str, folder: int) -> float:
     try:
-        return os.lstat(path).st_mtime
+        return os.stat(name, dir_fd=folder, follow_symlinks=False).st_mtime
     except OSError:
         return 0.0

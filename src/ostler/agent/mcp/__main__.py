@@ -30,9 +30,14 @@ class Server:
 
     def __init__(self, name: str, wanted: McpServer, environ: dict[str, str]) -> None:
         self._name = name
-        self._client = Client(_transport(wanted, environ), read_timeout_seconds=_CALL_SECONDS)
+        self._wanted = wanted
+        self._environ = environ
+        self._is_known = False
+        self._open()
+
+    def _open(self) -> None:
+        self._client = Client(_transport(self._wanted, self._environ), read_timeout_seconds=_CALL_SECONDS)
         self._opened: asyncio.Future[list[Offer]] = asyncio.get_running_loop().create_future()
-        self._is_listed = False
         self._task = asyncio.create_task(self._keep())
 
     async def _keep(self) -> None:
@@ -58,26 +63,35 @@ class Server:
                 return offers
 
     async def offers(self) -> list[Offer]:
-        """Its tools as they are now; raises whatever is wrong with a server that could not be opened."""
-        known = await asyncio.wait_for(asyncio.shield(self._opened), _START_SECONDS)
-        if self._is_listed:
-            with suppress(Exception):  # then a call says what is wrong, and the model keeps its tools
-                known[:] = await asyncio.wait_for(self._offers(), _LIST_SECONDS)
-        self._is_listed = True
+        """Its tools as they are now; raises what is wrong with a server that cannot be used."""
+        if not self._is_known:
+            self._is_known = True
+            return await asyncio.wait_for(asyncio.shield(self._opened), _START_SECONDS)
+        if not self._opened.done():
+            raise TimeoutError  # it had its time; who asks again gets it when it is there
+        with suppress(Exception):
+            return await self._offered_now(self._opened.result())
+        await self.close()  # it has ended, or never began
+        self._open()
+        return await asyncio.wait_for(asyncio.shield(self._opened), _START_SECONDS)
+
+    async def _offered_now(self, known: list[Offer]) -> list[Offer]:
+        with suppress(TimeoutError):  # it is at work: the model keeps its tools
+            known[:] = await asyncio.wait_for(self._offers(), _LIST_SECONDS)
         return known
 
     async def call(self, call: Called) -> Answered:
         """Call a tool of it."""
         try:
             result = await self._client.call_tool(call.tool, msgspec.json.decode(call.arguments))
+            return _answered(call.id, result)
         except Exception as error:  # noqa: BLE001  the edge of a call: the model hears of it
             return Answered(id=call.id, text=_words(error), failed=True)
-        return _answered(call.id, result)
 
     async def close(self) -> None:
         """End it."""
         self._task.cancel()
-        await asyncio.wait({self._task})
+        await asyncio.wait({self._task}, timeout=_LIST_SECONDS)
 
 
 def _transport(wanted: McpServer, environ: dict[str, str]) -> Any:

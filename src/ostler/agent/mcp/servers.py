@@ -4,7 +4,7 @@ import asyncio
 import hashlib
 import re
 import sys
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from typing import TypeVar
@@ -14,6 +14,7 @@ import msgspec
 from ostler.agent.channel import write
 from ostler.agent.mcp.frames import Answered, AnyFromHelper, AnyToHelper, Asked, Called, Dropped, Offer, Offered, Wanted
 from ostler.agent.operations import ToolFailed
+from ostler.agent.pictures import objection, type_of
 from ostler.agent.tools.foreign import Arguments, ForeignTool, shortened
 from ostler.agent.tools.tool import CallContext, Output
 from ostler.base.ids import ulid
@@ -23,6 +24,9 @@ from ostler.wire.providers import McpServer
 _LONGEST_LINE = 2**28
 _LONGEST_NAME = 64
 _END_SECONDS = 5.0
+_MOST_TOOLS = 128
+"""That some providers take in one request."""
+_LONGEST_DESCRIPTION = 4_096
 _GONE = "The helper that speaks with the MCP servers has ended. Whether this was done is unknown. It is started anew."
 _CUT_OFF = (
     "[cut off: the agent was started anew while this ran. Whether it was done is unknown; it was not called again]"
@@ -145,6 +149,7 @@ class Servers:
         self._wanted = Wanted(servers=dict(wanted), environ=dict(environ))
         self._environ = environ
         self._failed: dict[str, str] = {}
+        self._left_out = 0
         self._starting: asyncio.Task[Helper] | None = None
         self._ending: set[asyncio.Task[None]] = set()
         """Helpers in whose place is another one."""
@@ -154,8 +159,8 @@ class Servers:
         if self._wanted.servers:
             self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
 
-    async def tools(self) -> dict[str, ForeignTool]:
-        """What the servers that work have now; people hear of the others."""
+    async def tools(self, others: Collection[str]) -> dict[str, ForeignTool]:
+        """What the servers that work have now, beside these other tools; people hear of servers that do not."""
         if self._starting is None:
             return {}
         try:
@@ -166,8 +171,23 @@ class Servers:
         for name, why in sorted(offered.failed.items() - self._failed.items()):
             write(Noted(message=f"The MCP server '{name}' cannot be used: {why}.", code="mcp"))
         self._failed = offered.failed
-        tools = (self._tool(offer) for offer in offered.offers)
-        return {tool.name: tool for tool in tools}
+        return self._named(offered.offers, others)
+
+    def _named(self, offers: Sequence[Offer], others: Collection[str]) -> dict[str, ForeignTool]:
+        """As many as a model takes, under names of their own: none takes the place of another tool."""
+        tools: dict[str, ForeignTool] = {}
+        room = max(0, _MOST_TOOLS - len(others))
+        for offer in offers[:room]:
+            name = _name(offer)
+            if name in tools or name in others:
+                name = _shortened(name, f"{offer.server}\0{offer.name}")
+            if name not in tools and name not in others:
+                tools[name] = self._tool(name, offer)
+        if (left_out := len(offers) - room) > max(0, self._left_out):
+            words = f"The MCP servers offer {len(offers)} tools, and {left_out} of them are left out"
+            write(Noted(message=f"{words}: a model takes {_MOST_TOOLS}. Name fewer servers.", code="mcp"))
+        self._left_out = left_out
+        return tools
 
     async def _helper(self) -> Helper:
         """The one that runs, started anew if it has ended; one that is only deaf is ended."""
@@ -178,10 +198,10 @@ class Servers:
             now = self._starting = asyncio.create_task(Helper.started(self._wanted, self._environ))
         return await asyncio.shield(now)
 
-    def _tool(self, offer: Offer) -> ForeignTool:
+    def _tool(self, name: str, offer: Offer) -> ForeignTool:
         return ForeignTool(
-            name=_name(offer),
-            description=offer.description,
+            name=name,
+            description=offer.description[:_LONGEST_DESCRIPTION],
             schema=offer.schema,
             input=Arguments,
             run=partial(self._run, offer),
@@ -193,8 +213,16 @@ class Servers:
             return Output(text=_CUT_OFF, failed=True, how="cut_off")
         context.claim.begin()
         answered = await (await self._helper()).call(offer.server, offer.name, given.json)
-        pictures = tuple(context.keep(image.mime, image.data) for image in answered.images)
-        return Output(text=shortened(answered.text), failed=answered.failed, pictures=pictures)
+        refused = [
+            f"[an image that cannot be shown: {why}]" for image in answered.images if (why := objection(image.data))
+        ]
+        pictures = tuple(
+            context.keep(mime, image.data)
+            for image in answered.images
+            if (mime := type_of(image.data)) is not None and objection(image.data) is None
+        )
+        words = shortened("\n".join(filter(None, [answered.text, *refused])))
+        return Output(text=words, failed=answered.failed, pictures=pictures)
 
     async def close(self) -> None:
         """End the helper, and those before it."""
@@ -206,7 +234,9 @@ class Servers:
 def _name(offer: Offer) -> str:
     """As models take it: short, and without signs."""
     name = re.sub(r"[^A-Za-z0-9_-]", "_", f"{offer.server}__{offer.name}")
-    if len(name) <= _LONGEST_NAME:
-        return name
-    digest = hashlib.sha256(name.encode()).hexdigest()[:8]
+    return name if len(name) <= _LONGEST_NAME else _shortened(name, name)
+
+
+def _shortened(name: str, meant: str) -> str:
+    digest = hashlib.sha256(meant.encode()).hexdigest()[:8]
     return f"{name[: _LONGEST_NAME - 9]}_{digest}"

@@ -7,6 +7,9 @@ import msgspec
 
 from ostler.agent.entries import Block, Picture, Step, Stop, Tokens
 
+NO_JSON = (msgspec.DecodeError, UnicodeDecodeError, RecursionError)
+"""What reading something raises that is no JSON, or is nested without end."""
+
 
 class ToolSpec(msgspec.Struct, frozen=True, kw_only=True):
     """A tool as the model sees it."""

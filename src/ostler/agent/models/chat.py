@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Assistant, Block, Call, Exchange, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question
+from ostler.agent.models.asking import NO_JSON, Answer, BrokenOff, Delta, Question
 from ostler.agent.models.failures import failure_within
-from ostler.agent.models.naming import base64_of, native_ids
+from ostler.agent.models.naming import base64_of, native_ids, usable_name
 from ostler.base.ids import ulid
 
 _STOPS: dict[str, Stop] = {
@@ -120,7 +120,11 @@ def _assistant(assistant: Assistant, ids: Mapping[str, str], *, is_own: bool) ->
 
 
 def _call(call: Call, ids: Mapping[str, str]) -> dict[str, Any]:
-    return {"id": ids[call.id], "type": "function", "function": {"name": call.name, "arguments": call.input or "{}"}}
+    return {
+        "id": ids[call.id],
+        "type": "function",
+        "function": {"name": usable_name(call.name), "arguments": call.input or "{}"},
+    }
 
 
 # Answers
@@ -207,7 +211,7 @@ class ChatReader:
             return None
         try:
             chunk = _chunks.decode(data)
-        except msgspec.DecodeError as error:
+        except NO_JSON as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if chunk.error is not None:
             raise failure_within(chunk.error.code, chunk.error.message, data)

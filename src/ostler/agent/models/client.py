@@ -1,6 +1,7 @@
 """Asks a model over HTTP and reads its answer as it comes."""
 
 import asyncio
+import re
 from collections.abc import AsyncIterator, Callable
 
 import httpx
@@ -15,6 +16,9 @@ _TIMEOUT = httpx.Timeout(connect=10, read=300, write=60, pool=10)
 TRIES = 5
 _FIRST_SECONDS, _LONGEST_SECONDS = 1.0, 30.0
 _MOST_ERROR_BYTES = 65536
+_ERRNO = re.compile(r"^\[Errno -?\d+\] ")
+_MOST_BYTES = 64 * 2**20
+"""Of one answer: several times what the longest one takes."""
 
 
 class Model:
@@ -35,15 +39,23 @@ class Model:
                 headers={**self._dialect.headers(self._endpoint.key), "content-type": "application/json"},
             ) as response:
                 if response.status_code != 200:
-                    raise failure(response.status_code, response.headers, await _head(response))
+                    raise self._refused(failure(response.status_code, response.headers, await _head(response)))
                 return await _read(response, reader, show)
         except httpx.TimeoutException as error:
             raise ModelFailed(f"The model at {self._endpoint.url} did not answer in time.", passes=True) from error
         except httpx.RemoteProtocolError as error:
             raise BrokenOff("the connection was closed") from error
         except (httpx.HTTPError, httpx.InvalidURL) as error:
-            what = str(error) or type(error).__name__
-            raise ModelFailed(f"The model at {self._endpoint.url} cannot be reached: {what}", passes=True) from error
+            what = _ERRNO.sub("", str(error) or type(error).__name__).rstrip(".")
+            words = f"The model at {self._endpoint.url} cannot be reached: {what}. Check the network and this address."
+            raise ModelFailed(words, passes=True) from error
+
+    def _refused(self, failed: ModelFailed) -> ModelFailed:
+        """The same with what to do, where the provider does not say it."""
+        if failed.status == 404:
+            words = f"{failed}. Is '{self._endpoint.model}' a model of {self._endpoint.url}? Name another in `model`."
+            return ModelFailed(words, code="no_model", status=404)
+        return failed
 
     def reader(self) -> Reader:
         """For one answer."""
@@ -55,7 +67,7 @@ class Model:
 
 
 async def _read(response: httpx.Response, reader: Reader, show: Callable[[Delta], None]) -> Answer:
-    async for data in events(response.aiter_bytes()):
+    async for data in events(_bounded(response.aiter_bytes())):
         delta = reader.feed(data)
         if delta is not None and delta.text:
             show(delta)
@@ -65,21 +77,41 @@ async def _read(response: httpx.Response, reader: Reader, show: Callable[[Delta]
     return answer
 
 
+async def _bounded(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """The same; raises ModelFailed when there is no end of it."""
+    read = 0
+    async for chunk in chunks:
+        read += len(chunk)
+        if read > _MOST_BYTES:
+            raise ModelFailed(
+                f"The model's answer has more than {_MOST_BYTES >> 20} MB, so it was given up. Ask again."
+            )
+        yield chunk
+
+
 async def events(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
     """The data of server-sent events, cut anywhere."""
-    rest, data = b"", []
-    async for chunk in chunks:
-        *lines, rest = (rest + chunk).split(b"\n")
-        for line in map(bytes.rstrip, lines):
-            if line.startswith(b"data:"):
-                data.append(line[5:].lstrip())
-            elif not line and data:
-                yield b"\n".join(data)
-                data = []
-    if rest.startswith(b"data:"):
-        data.append(rest[5:].strip())
+    data: list[bytes] = []
+    async for line in _lines(chunks):
+        if line.startswith(b"data:"):
+            data.append(line[5:].strip())
+        elif not line and data:
+            yield b"\n".join(data)
+            data = []
     if data:
         yield b"\n".join(data)
+
+
+async def _lines(chunks: AsyncIterator[bytes]) -> AsyncIterator[bytes]:
+    """Lines without their ends; what comes in many pieces is put together once."""
+    pieces: list[bytes] = []
+    async for chunk in chunks:
+        first, *others = chunk.split(b"\n")
+        pieces.append(first)
+        for other in others:
+            yield b"".join(pieces).rstrip()
+            pieces = [other]
+    yield b"".join(pieces).rstrip()
 
 
 async def _head(response: httpx.Response) -> bytes:

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agent.models.asking import ModelFailed
+from ostler.agent.models.asking import NO_JSON, ModelFailed
 
 _MOST_SECONDS = 600.0
 """Who is told to wait longer than this is told the truth instead."""
@@ -79,7 +79,7 @@ def _message(body: bytes) -> str:
     """The provider's words, however deep they are wrapped in `error`."""
     try:
         found: Any = msgspec.json.decode(body)
-    except msgspec.DecodeError:
+    except NO_JSON:
         return " ".join(body.decode(errors="replace").split())[:500]
     if isinstance(found, list) and found:  # Gemini, of a stream that did not begin
         found = found[0]
@@ -111,7 +111,7 @@ def _delay_in(body: bytes) -> float | None:
     """A delay that stands in the error itself: in Gemini's details, or in words."""
     try:
         delays = [delay for delay in _delays(msgspec.json.decode(body)) if delay is not None]
-    except msgspec.DecodeError:
+    except NO_JSON:
         delays = []
     if delays:
         return delays[0]

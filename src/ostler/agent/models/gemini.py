@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Assistant, Block, Call, Exchange, Result, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question, ToolSpec
+from ostler.agent.models.asking import NO_JSON, Answer, BrokenOff, Delta, Question, ToolSpec
 from ostler.agent.models.failures import failure_within
-from ostler.agent.models.naming import base64_of
+from ostler.agent.models.naming import base64_of, usable_name
 from ostler.base.ids import ulid
 
 _UNSIGNED = "skip_thought_signature_validator"
@@ -76,7 +76,7 @@ def _contents(question: Question) -> list[dict[str, Any]]:
             case Exchange(assistant=assistant, results=results):
                 is_own = (assistant.api, assistant.model) == ("gemini", question.model)
                 say("model", _written(assistant, is_own=is_own, is_strict="gemini-2" not in question.model))
-                names = {block.id: block.name for block in assistant.blocks if isinstance(block, Call)}
+                names = {block.id: usable_name(block.name) for block in assistant.blocks if isinstance(block, Call)}
                 pictures = [picture for result in results for picture in result.pictures]
                 answers = [_result(result, names[result.call]) for result in results]
                 say("user", [*answers, *(_image(picture.mime, question.picture(picture)) for picture in pictures)])
@@ -102,14 +102,16 @@ def _written(assistant: Assistant, *, is_own: bool, is_strict: bool) -> list[dic
             case Call():
                 if must_sign:
                     own, must_sign = {"thoughtSignature": _UNSIGNED}, False
-                parts.append({"functionCall": {"name": block.name, "args": _arguments(block.input)}, **own})
+                parts.append(
+                    {"functionCall": {"name": usable_name(block.name), "args": _arguments(block.input)}, **own}
+                )
     return parts
 
 
 def _arguments(text: str) -> dict[str, Any]:
     try:
         found = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
+    except NO_JSON:
         found = None
     return found if isinstance(found, dict) else {"malformed": text}
 
@@ -199,7 +201,7 @@ class GeminiReader:
         """The next event."""
         try:
             chunk = _chunks.decode(data)
-        except msgspec.DecodeError as error:
+        except NO_JSON as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if chunk.error is not None:
             raise failure_within(chunk.error.code, chunk.error.message, data)

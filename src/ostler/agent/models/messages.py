@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Block, Call, Exchange, Result, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question
+from ostler.agent.models.asking import NO_JSON, Answer, BrokenOff, Delta, Question
 from ostler.agent.models.failures import failure_within
-from ostler.agent.models.naming import base64_of, native_ids
+from ostler.agent.models.naming import base64_of, native_ids, usable_name
 from ostler.base.ids import ulid
 
 _VERSION = "2023-06-01"
@@ -111,14 +111,19 @@ def _block(block: Block, ids: Mapping[str, str], *, is_own: bool) -> dict[str, A
         case Thought(native=native):
             return msgspec.json.decode(native) if is_own and native else None
         case Call():
-            return {"type": "tool_use", "id": ids[block.id], "name": block.name, "input": _input(block.input)}
+            return {
+                "type": "tool_use",
+                "id": ids[block.id],
+                "name": usable_name(block.name),
+                "input": _input(block.input),
+            }
 
 
 def _input(text: str) -> dict[str, Any]:
     """The input of a call; one that was no JSON goes back as text in an object, because it must be one."""
     try:
         found = msgspec.json.decode(text or "{}")
-    except msgspec.DecodeError:
+    except NO_JSON:
         found = None
     return found if isinstance(found, dict) else {"malformed": text}
 
@@ -214,7 +219,7 @@ class MessagesReader:
         """The next event."""
         try:
             event = _events.decode(data)
-        except msgspec.DecodeError as error:
+        except NO_JSON as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if event.error is not None:
             raise failure_within(event.error.type, event.error.message)

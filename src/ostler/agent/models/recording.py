@@ -6,7 +6,7 @@ from pathlib import Path
 import msgspec
 
 from ostler.agent.entries import Block
-from ostler.agent.models.asking import Answer, Delta, ModelFailed, Reader
+from ostler.agent.models.asking import NO_JSON, Answer, Delta, ModelFailed, Reader
 
 
 class Recorded:
@@ -41,6 +41,6 @@ def answer_in(path: Path, reader: Reader) -> Answer | None:
     try:
         for line in lines:
             reader.feed(msgspec.json.decode(line, type=bytes))
-    except (ModelFailed, msgspec.DecodeError):
+    except (ModelFailed, *NO_JSON):
         return None
     return reader.answer()

@@ -6,9 +6,9 @@ from typing import Any
 import msgspec
 
 from ostler.agent.entries import Assistant, Block, Call, Exchange, Result, Stop, Text, Thought, Tokens, User
-from ostler.agent.models.asking import Answer, BrokenOff, Delta, Question, ToolSpec
+from ostler.agent.models.asking import NO_JSON, Answer, BrokenOff, Delta, Question, ToolSpec
 from ostler.agent.models.failures import failure_within
-from ostler.agent.models.naming import base64_of, native_ids
+from ostler.agent.models.naming import base64_of, native_ids, usable_name
 from ostler.base.ids import ulid
 
 _INCOMPLETE: dict[str, Stop] = {"max_output_tokens": "max_tokens", "content_filter": "refusal"}
@@ -88,7 +88,7 @@ def _item(block: Block, ids: Mapping[str, str], *, is_own: bool) -> dict[str, An
         case Text(text=text):
             return {"type": "message", "role": "assistant", "content": text}
         case Call():
-            named = {"call_id": ids[block.id], "name": block.name, "arguments": block.input or "{}"}
+            named = {"call_id": ids[block.id], "name": usable_name(block.name), "arguments": block.input or "{}"}
             return {"type": "function_call", **named, **own}
 
 
@@ -191,7 +191,7 @@ class ResponsesReader:
             return None
         try:
             event = _events.decode(data)
-        except msgspec.DecodeError as error:
+        except NO_JSON as error:
             raise BrokenOff(f"an event makes no sense ({error})") from error
         if event.type in _SPOKEN:
             self._refused |= event.type == "response.refusal.delta"
@@ -213,7 +213,7 @@ class ResponsesReader:
     def _take(self, index: int, raw: msgspec.Raw) -> None:
         try:
             item = _items.decode(raw)
-        except msgspec.DecodeError as error:
+        except NO_JSON as error:
             raise BrokenOff(f"an item makes no sense ({error})") from error
         self._open.pop(index, None)
         self._whole[index] = self._block(item)

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from ostler.agent.entries import Change
 from ostler.agent.operations import Missing, ToolFailed
+from ostler.agent.pictures import objection, type_of
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 
 MOST_LINES = 2000
@@ -17,15 +18,8 @@ MOST_CHARACTERS = 50_000
 SECONDS, RETRIES = 120, 2
 _LONGEST_LINE = 2000
 _MOST_BYTES = 20 * 2**20
-_MOST_IMAGE_BYTES = 3_750_000
 _MOST_DIFFED = 500_000
 _MOST_COMPARED_LINES = 5000
-_MAGIC = {
-    b"\x89PNG\r\n\x1a\n": "image/png",
-    b"\xff\xd8\xff": "image/jpeg",
-    b"GIF87a": "image/gif",
-    b"GIF89a": "image/gif",
-}
 _Path = Annotated[
     str, msgspec.Meta(min_length=1, description="Path of the file, absolute or from the workspace's root")
 ]
@@ -62,7 +56,7 @@ class EditInput(Input, frozen=True, kw_only=True):
 
 def _read(given: ReadInput, context: CallContext) -> Output:
     content = context.workspace.read(given.path, _MOST_BYTES, granted=context.granted)
-    if (mime := _image_type(content)) is not None:
+    if (mime := type_of(content)) is not None:
         return _image(given.path, mime, content, context)
     if b"\0" in content[:8192]:
         raise ToolFailed(f"'{given.path}' is a binary file of {len(content)} bytes.")
@@ -88,16 +82,9 @@ def _shown(lines: Sequence[str], offset: int, limit: int) -> str:
     return "\n".join([*chosen, f"[lines {offset} to {last} of {len(lines)}{more}]"])
 
 
-def _image_type(content: bytes) -> str | None:
-    if content[:4] == b"RIFF" and content[8:12] == b"WEBP":
-        return "image/webp"
-    return next((mime for magic, mime in _MAGIC.items() if content.startswith(magic)), None)
-
-
 def _image(path: str, mime: str, content: bytes, context: CallContext) -> Output:
-    if len(content) > _MOST_IMAGE_BYTES:
-        size = f"The image '{path}' has {len(content)} bytes; more than {_MOST_IMAGE_BYTES} are too many."
-        raise ToolFailed(f"{size} Make it smaller.")
+    if (why := objection(content)) is not None:
+        raise ToolFailed(f"The image '{path}' cannot be shown: {why}. Make it smaller.")
     return Output(text=f"The image {path} ({mime}, {len(content)} bytes)", pictures=(context.keep(mime, content),))
 
 

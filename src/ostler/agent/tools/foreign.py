@@ -5,7 +5,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.agent.models.asking import ToolSpec
+from ostler.agent.models.asking import NO_JSON, ToolSpec
 from ostler.agent.operations import ToolFailed
 from ostler.agent.tools.shell import Printed
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
@@ -33,7 +33,7 @@ class ForeignTool(Tool[Arguments], frozen=True, kw_only=True):
         """The object that a model wrote. Raises ToolFailed."""
         try:
             msgspec.json.decode(text.strip() or "{}", type=dict[str, Any])
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (*NO_JSON, UnicodeError) as error:
             raise ToolFailed(f"The input of `{self.name}` cannot be used: {error}.") from error
         return Arguments(json=msgspec.Raw(text.strip() or "{}"))
 

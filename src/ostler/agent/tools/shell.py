@@ -3,7 +3,7 @@
 import asyncio
 import codecs
 from collections import deque
-from typing import Annotated
+from typing import Annotated, Literal
 
 import msgspec
 
@@ -13,6 +13,8 @@ from ostler.agent.operations import QUIET
 from ostler.agent.tools.tool import CallContext, Input, Output, Tool
 
 _HEAD, _TAIL = 10_000, 40_000
+_MOST_SHOWN = 4 * 2**20
+"""Characters of one command that people see."""
 _DRAIN_SECONDS = 2.0
 _DEFAULT_SECONDS, _MOST_SECONDS = 120, 600
 _PICKED_UP = "it came to its end while the agent was started anew; the end of its output may be missing"
@@ -62,7 +64,7 @@ class Heard:
 
     def __init__(self, context: CallContext, claim: Claim | None = None) -> None:
         """`claim` keeps it on disk, within bounds."""
-        self._stored = 0
+        self._stored = self._shown = 0
         self.printed = Printed()
         self._show = context.show
         self._claim = claim
@@ -75,7 +77,15 @@ class Heard:
             self._claim.hear(data)
         if text := self._decoders[fd].decode(data):
             self.printed.add(text)
-            self._show("stderr" if fd == 2 else "stdout", text)
+            self._tell("stderr" if fd == 2 else "stdout", text)
+
+    def _tell(self, stream: Literal["stdout", "stderr"], text: str) -> None:
+        """Show people what is new, but not without end."""
+        room = _MOST_SHOWN - self._shown
+        if room > 0:
+            self._shown += len(text)
+            cut = "" if len(text) < room else "\n[what it prints from here on is not shown]\n"
+            self._show(stream, f"{text[:room]}{cut}")
 
 
 async def _bash(given: BashInput, context: CallContext) -> Output:

@@ -7,7 +7,7 @@ import msgspec
 
 from ostler.agent.claims import Claim
 from ostler.agent.entries import Change, How, Picture, Tokens
-from ostler.agent.models.asking import ToolSpec
+from ostler.agent.models.asking import NO_JSON, ToolSpec
 from ostler.agent.operations import Operations, ToolFailed
 from ostler.wire.own_agent import ProposalKind, Todo
 
@@ -95,7 +95,7 @@ class Tool(msgspec.Struct, Generic[_Given], frozen=True, kw_only=True):
         """The input that a model wrote. Raises ToolFailed."""
         try:
             return msgspec.json.decode(text.strip() or "{}", type=self.input)
-        except (msgspec.DecodeError, UnicodeError) as error:
+        except (*NO_JSON, UnicodeError) as error:
             raise ToolFailed(f"The input of `{self.name}` cannot be used: {error}.") from error
 
 
