@@ -2,13 +2,20 @@
 
 import os
 import signal
+import time
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
+from ostler.server.engine.protocol import NotDone
+from ostler.server.schedules.service import Fires
+from ostler.server.store.records import Job
+from ostler.server.store.schedules import FireJob, FireRow
+from tests.support.fleet import fleet_in
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
@@ -72,12 +79,38 @@ def test_a_schedule_is_made_shown_changed_and_removed(api: httpx.Client) -> None
         ({"cron": "@daily", "timeZone": "+02:00"}, "timeZone"),
         ({"cron": "@daily", "timeZone": "Europe"}, "timeZone"),
         ({"at": "2030-01-31T09:00:00"}, "at"),
+        ({"at": "9999-12-31T23:59:59-12:00"}, "at"),
+        ({"at": "0001-01-01T00:00:00+14:00"}, "at"),
     ],
 )
 def test_what_is_no_time_is_refused_by_name(api: httpx.Client, body: dict[str, str], field: str) -> None:
     push(api, "ticking")
     answered = api.post("/schedules", json={"name": "wrong", "template": "ticking", **body})
     assert_problem(answered, "unprocessable", field=field)
+    assert api.get("/schedules").status_code == 200, "nothing was stored that nobody can show"
+
+
+async def test_a_time_that_waits_for_weeks_in_vain_fails_and_later_ones_begin(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path) as fleet:
+        api, rows = fleet.api, fleet.services.sessions.store.schedules
+        texts = {"template.toml": 'name = "look"\nprompt = "mock: wait 600"\n', "agent.toml": 'agent = "mock"'}
+        await fleet.post("/templates", files=[{"path": path, "text": text} for path, text in texts.items()])
+        made = await fleet.post("/schedules", name="weekly", template="look", cron="0 3 1 1 *", overlap="queue")
+        row = await rows.find("default", made["id"])
+        assert row is not None
+        session = (await fleet.post("/sessions", agent="mock"))["id"]
+        now = int(time.time())
+        fires = [FireRow(schedule=row.id, due=now - ago, state="waiting") for ago in (50 * 86400, 10, 5)]
+        await rows.fire(row, row.due, fires, 0.0)
+        await rows.settle(msgspec.structs.replace(fires[1], state="started", session=session))
+        work = Fires(fleet.services.sessions, fleet.services.runners).work
+        body = msgspec.json.encode(FireJob(project="default", schedule=row.id, due=fires[2].due))
+        job = Job(key="x", kind="x", body=body, tries=7, age=29.5 * 86400)
+        with pytest.raises(NotDone, match=session):
+            await work.run(job)
+        await work.run(msgspec.structs.replace(job, tries=8))
+        newest = (await api.get("/schedules/weekly/runs")).json()["items"][0]
+        assert (newest["state"], session in newest["reason"]) == ("failed", True), newest
 
 
 def test_a_schedule_needs_a_template(api: httpx.Client) -> None:

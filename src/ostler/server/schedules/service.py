@@ -40,6 +40,9 @@ _LONGEST_WAIT = 30.0
 _AFTER_ERROR = 5.0
 _RUNS = 50
 _DAYS = 24 * 3600.0
+_WITHIN = 30 * _DAYS
+_FEWEST_TRIES = 8
+"""So often a time is tried, however old it is: the server may have been off for days."""
 _JOB_SECONDS = 120.0
 _OF_ITS_TASK = frozenset({"template", "inputs", "prompt"})
 _LATER = 429
@@ -58,6 +61,8 @@ class Schedules:
         self._now = now
         self._woken = asyncio.Event()
         self._background = Background(log, "schedules.crashed")
+        self._has_failed = False
+        """Whether a schedule stays due, because of what is wrong with it."""
 
     # What people do with them
 
@@ -171,17 +176,19 @@ class Schedules:
 
     async def _wait(self) -> float:
         due = await self._rows.next_due()
-        return _LONGEST_WAIT if due is None else min(_LONGEST_WAIT, max(0.05, due - self._now()))
+        least = _AFTER_ERROR if self._has_failed else 0.05
+        return _LONGEST_WAIT if due is None else min(_LONGEST_WAIT, max(least, due - self._now()))
 
     async def tick(self) -> int:
         """Write down every time that has come; gives how many tasks that begins."""
-        now, begun = self._second(), 0
+        now, begun, self._has_failed = self._second(), 0, False
         for row in await self._rows.due(now):
             try:
                 begun += await self._tick(row, now)
             except OstlerError:
                 raise
             except Exception as error:  # an edge: whatever is wrong with one schedule stops no other
+                self._has_failed = True
                 log.error("schedules.schedule_failed", schedule=row.id, project=row.project, exc_info=error)
         return begun
 
@@ -207,7 +214,7 @@ class Fires:
     @property
     def work(self) -> Work:
         """How an engine does it; a time that waits for the task before is asked for again."""
-        return Work(run=self._do, retry=Retry(first=1.0, longest=15.0, within=30 * _DAYS), seconds=_JOB_SECONDS)
+        return Work(run=self._do, retry=Retry(first=1.0, longest=15.0, within=_WITHIN), seconds=_JOB_SECONDS)
 
     async def _do(self, job: Job) -> None:
         with Leases():
@@ -224,11 +231,18 @@ class Fires:
         if known is not None:  # a server was killed between the task and this
             await self._rows.settle(replace(fire, state="started", session=known.id))
             return
+        try:
+            await self._rows.settle(await self._decided(row, fire, fires))
+        except NotDone as error:
+            if job.age < _WITHIN - _DAYS or job.tries < _FEWEST_TRIES:
+                raise
+            await self._rows.settle(replace(fire, state="failed", reason=str(error)))  # the engine gives up soon
+
+    async def _decided(self, row: ScheduleRow, fire: FireRow, fires: list[FireRow]) -> FireRow:
         body = _body(row.body)
         if (reason := await self._held_back(row, body, fire, fires)) is not None:
-            await self._rows.settle(replace(fire, state="skipped", reason=reason))
-            return
-        await self._rows.settle(await self._begun(row, body, fire))
+            return replace(fire, state="skipped", reason=reason)
+        return await self._begun(row, body, fire)
 
     async def _begun(self, row: ScheduleRow, body: NewSchedule, fire: FireRow) -> FireRow:
         labels = {"schedule": row.name}
@@ -252,7 +266,7 @@ class Fires:
 
     async def _held_back(self, row: ScheduleRow, body: NewSchedule, fire: FireRow, fires: list[FireRow]) -> str | None:
         """Why a time begins nothing, if another task of its schedule is at work or waits."""
-        earlier = [each for each in fires if each.due < fire.due]
+        earlier = [each for each in fires if fire.due - _WITHIN - _DAYS < each.due < fire.due]  # before that: given up
         waiting = [each for each in earlier if each.state == "waiting"]
         if body.overlap == "cancelOld":
             for each in waiting:

@@ -74,9 +74,9 @@ def _cron_fault(cron: str) -> str | None:
 def _instant(at: str) -> int | None:
     try:
         found = datetime.fromisoformat(at)
-    except ValueError:
+        return int(found.astimezone(UTC).timestamp()) if found.tzinfo is not None else None
+    except (ValueError, OverflowError):  # also one that is in another millennium in UTC
         return None
-    return int(found.timestamp()) if found.tzinfo is not None else None
 
 
 def times_after(wanted: NewSchedule, after: int) -> Iterator[int]:
