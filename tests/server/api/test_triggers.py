@@ -83,6 +83,7 @@ def test_who_guesses_signatures_is_slowed_down_and_who_had_a_right_one_is_not(st
         ({"filter": {"action": ["x"]}}, "filter.action"),
         ({"filter": {"event.a": [{"regex": "x"}]}}, "filter.event.a"),
         ({"filter": {"event.a": [{"numeric": [">"]}]}}, "filter.event.a"),
+        ({"filter": {"event.a": [{"numeric": [[">"], 2]}]}}, "filter.event.a"),
         ({"mapping": {"prompt": "{% include 'x' %}"}}, "mapping.prompt"),
         ({"mapping": {"prompt": "{{ event.x | nothing }}"}}, "mapping.prompt"),
         ({"sessionPolicy": "mapped"}, "mapping.key"),
@@ -110,6 +111,22 @@ def test_a_trigger_that_makes_no_sense_is_refused_by_name(api: httpx.Client, bod
     answered = api.post("/triggers", json={key: value for key, value in whole.items() if value is not None})
     assert_problem(answered, "invalid_request")
     assert list(answered.json()["errors"]) == [field]
+
+
+def test_a_text_that_a_large_event_makes_expensive_is_given_up(api: httpx.Client) -> None:
+    push(api)
+    create(api, "costly", paused=True)
+    event = {"numbers": list(range(100_000))}
+    many = api.post("/triggers/costly/preview", json={"event": event, **_told("{{ event.numbers | uniq | size }}")})
+    assert (many.json()["state"], many.json()["inputs"]) == ("waiting", {"number": 100_000})
+    endless = "{% for each in (1..1000) %}{% if event.numbers contains 'x' %}{% endif %}{% endfor %}"
+    inputs = {"number": "1", "title": endless * 20}
+    tried = api.post("/triggers/costly/preview", json={"event": event, "mapping": {"inputs": inputs}}).json()
+    assert (tried["state"], "takes more than 2 seconds" in tried["reason"]) == ("failed", True), tried
+
+
+def _told(text: str) -> dict[str, Any]:
+    return {"mapping": {"inputs": {"number": text}}}
 
 
 def test_a_template_that_loses_its_agent_fails_deliveries_with_the_reason(api: httpx.Client) -> None:

@@ -1,16 +1,21 @@
 """Texts in Liquid, filled from events of strangers: no code, no files, no clock, and a bound for everything."""
 
 import functools
-from collections.abc import Callable, Mapping
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
 from typing import Any, TextIO, cast
 
 import msgspec
-from liquid import Environment, RenderContext, StrictDefaultUndefined
+from liquid import BoundTemplate, Environment, RenderContext, StrictDefaultUndefined
 from liquid.builtin.output import Output, OutputNode
 from liquid.exceptions import LiquidError
 from liquid.stringify import to_liquid_string
 
 _MOST_OUTPUT = 100_000
+_MOST_SECONDS = 2.0
+"""Of the processor, for all texts of one event: a large event makes a short text expensive."""
 _LONGEST_WORD = 64
 _TAGS = frozenset(
     ["content", "output", "illegal", "if", "unless", "case", "for", "break", "continue", "assign", "comment", "#"]
@@ -60,7 +65,46 @@ class _Output(Output):
     node_class = _Outside
 
 
+_ends: ContextVar[float | None] = ContextVar("ends", default=None)
+
+
+@contextmanager
+def in_time() -> Iterator[None]:
+    """What is filled in this block, by this thread, takes a bounded time together."""
+    if _ends.get() is not None:
+        yield
+        return
+    token = _ends.set(time.thread_time() + _MOST_SECONDS)
+    try:
+        yield
+    finally:
+        _ends.reset(token)
+
+
+class _Context(RenderContext):
+    """Looks at the clock whenever a text names something, so also in a loop that says nothing."""
+
+    def get(self, *path: Any, **named: Any) -> Any:
+        _check_time()
+        return super().get(*path, **named)
+
+    def filter(self, *name: Any, **named: Any) -> Any:
+        _check_time()
+        return super().filter(*name, **named)
+
+
+def _check_time() -> None:
+    ends = _ends.get()
+    if ends is not None and time.thread_time() > ends:
+        raise LiquidError(f"takes more than {_MOST_SECONDS:g} seconds with this event", token=None)
+
+
+class _Template(BoundTemplate):
+    context_class = _Context
+
+
 class _Environment(Environment):
+    template_class = _Template
     context_depth_limit = 5
     block_nesting_limit = 10
     loop_iteration_limit = 1000
@@ -92,10 +136,20 @@ def _environment() -> Environment:
         "json": lambda value: msgspec.json.encode(value).decode(),
         "join": _bounded_join,
         "replace": _bounded_replace,
+        "uniq": _uniq,
     }
     made.tags = {name: tag for name, tag in made.tags.items() if name in _TAGS}
     made.add_tag(_Output)
     return made
+
+
+def _uniq(value: Any, key: Any = None) -> list[Any]:
+    """The first of those that are alike; the library compares each with all others."""
+    found: dict[bytes, Any] = {}
+    for each in value if isinstance(value, list) else [value]:
+        same = each.get(key) if key is not None and isinstance(each, dict) else each
+        found.setdefault(msgspec.json.encode(_plain(same)), each)
+    return list(found.values())
 
 
 def _bounded_join(value: Any, between: Any = " ") -> str:
@@ -145,7 +199,8 @@ def filled(source: str, context: Mapping[str, Any], mark: str | None = None) -> 
 
 def _trying(do: Callable[[], object]) -> str | None:
     try:
-        do()
+        with in_time():
+            do()
     except LiquidError as error:
         return str(error.message)[:500]
     except (ArithmeticError, ValueError, TypeError, RecursionError) as error:

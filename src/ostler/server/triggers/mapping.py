@@ -11,7 +11,7 @@ from ostler.base.ids import NO_NAME, is_key, is_name
 from ostler.base.redaction import holds_secret
 from ostler.server.templates.reading import Definition, Variable
 from ostler.server.triggers import patterns
-from ostler.server.triggers.liquid_texts import LiquidFault, fault_of, filled, marked
+from ostler.server.triggers.liquid_texts import LiquidFault, fault_of, filled, in_time, marked
 from ostler.server.triggers.signatures import secret_faults
 from ostler.wire.triggers import MOST_MAPPING, NewTrigger
 
@@ -173,6 +173,7 @@ def key_of(wanted: NewTrigger, event: Event) -> str | None:
     return found
 
 
+@in_time()
 def words_of(wanted: NewTrigger, event: Event, definition: Definition | None) -> Words:
     """What an agent is told; raises LiquidFault."""
     mark = secrets.token_hex(4)

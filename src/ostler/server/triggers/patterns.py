@@ -47,7 +47,9 @@ def _fault(wanted: Any) -> str | None:
 def _is_comparison(value: Any) -> bool:
     if not isinstance(value, list) or len(value) not in {2, 4}:
         return False
-    return all(each in _COMPARISONS for each in value[::2]) and all(map(_is_number, value[1::2]))
+    return all(isinstance(each, str) and each in _COMPARISONS for each in value[::2]) and all(
+        map(_is_number, value[1::2])
+    )
 
 
 def _is_number(value: Any) -> bool:
