@@ -126,3 +126,24 @@ async def test_a_call_about_nothing_does_not_make_a_webhook_failing(store: Store
     await store.webhooks.settle(replace(call, state="failed", reason="its session was deleted"), None, None)
     assert [each.failing_since for each in await store.webhooks.active()] == [None]
     assert await store.webhooks.waiting("whk_a") == 0
+
+
+async def test_the_oldest_calls_that_are_over_go_when_there_are_too_many_or_too_large_ones(store: Store) -> None:
+    body = b"x" * 1000
+    assert await store.webhooks.add(_webhook("a"), 1)
+    await store.webhooks.advance(_webhook("a"), 20, [replace(_call(n, None), body=body) for n in range(1, 11)], 0.0)
+    await store.webhooks.call(_call(99, None, "whk_b"))
+    for call in await store.webhooks.claim("whk_a", 50.0, 60.0, 10):
+        if call.number != 2:
+            await store.webhooks.settle(replace(call, state="delivered"), 50.0, None)
+
+    async def left() -> list[int]:
+        return [call.number for call in reversed(await store.webhooks.calls("whk_a", 99))]
+
+    await store.webhooks.trim("whk_a", most=9, most_bytes=10**9)
+    assert await left() == list(range(1, 11))
+    await store.webhooks.trim("whk_a", most=4, most_bytes=10**9)
+    assert await left() == [2, 7, 8, 9, 10], "the one that waits stays"
+    await store.webhooks.trim("whk_a", most=4, most_bytes=2 * len(body))
+    assert await left() == [2, 9, 10]
+    assert [call.number for call in await store.webhooks.calls("whk_b", 9)] == [99]

@@ -78,6 +78,10 @@ class Webhooks(Protocol):
         """
         ...
 
+    def trim(self, webhook: str, *, most: int, most_bytes: int) -> "asyncio.Future[None]":
+        """Of the calls that are over only the newest remain, so many and so many bytes of them."""
+        ...
+
     def call(self, new: CallRow) -> "asyncio.Future[None]":
         """There is one more call, which no event asks for."""
         ...

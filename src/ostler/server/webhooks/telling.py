@@ -43,6 +43,9 @@ _MOST_WAITING = 1000
 _UNWRITTEN = 5000
 """After so many events that nobody wants to hear of the position is written down all the same."""
 _HELD_SECONDS = 30 * 24 * 3600.0
+_MOST_STORED, _MOST_STORED_BYTES = 10_000, 256 * 2**20
+_TRIM_AFTER_BYTES, _CALL_BYTES = 16 * 2**20, 16 * 2**10
+"""After so many bytes of calls it is looked whether a webhook keeps too many; a call counts for more than it says."""
 _GIVE_UP_SECONDS = 5 * 24 * 3600.0
 TEMPLATE_LABEL = "template"
 _NOT_THERE = 404
@@ -94,6 +97,8 @@ class Telling:
         """Whether there may be a webhook; without one nothing is asked for."""
         self._passed: dict[str, tuple[int, int]] = {}
         """Up to where the log holds nothing for a webhook, and how many events that were."""
+        self._grown: dict[str, int] = {}
+        """What calls of a webhook came to since it was trimmed."""
         self._under_way: Counter[str] = Counter()
         self._background = Background(log, "webhooks.crashed")
 
@@ -185,9 +190,18 @@ class Telling:
             if calls or unwritten >= _UNWRITTEN:
                 if await self._rows.advance(row, position, calls, self._now() - _HELD_SECONDS):
                     self._passed[row.id] = (position, 0)
+                    await self._trim(row.id, calls)
                 self._woken.set()  # the row is another one now
                 return
             self._passed[row.id] = (position, unwritten)
+
+    async def _trim(self, webhook: str, calls: Sequence[CallRow]) -> None:
+        """Now and then forget what is beyond the bound; of a webhook that a server attends to first, at once."""
+        grown = self._grown.get(webhook, _TRIM_AFTER_BYTES)
+        self._grown[webhook] = grown + sum(len(each.body) + _CALL_BYTES for each in calls)
+        if self._grown[webhook] >= _TRIM_AFTER_BYTES:
+            self._grown[webhook] = 0
+            await self._rows.trim(webhook, most=_MOST_STORED, most_bytes=_MOST_STORED_BYTES)
 
     async def _calls(self, row: WebhookRow, body: StoredWebhook, found: Sequence[StoredEvent]) -> list[CallRow]:
         calls = []

@@ -67,3 +67,14 @@ def values_of(sql: str, *values: Any) -> Query[list[Any]]:
     """The first column of one read."""
     rows = yield Read(sql, values)
     return [row[0] for row in rows]
+
+
+def trimmed(table: str, owner: str, of: str, most: int, most_bytes: int) -> Query[None]:
+    """Forget what is settled beyond a number and a size; the newest are counted first."""
+    beyond = (
+        f"DELETE FROM {table} WHERE id IN (SELECT id FROM (SELECT id, "  # noqa: S608  fixed names
+        "ROW_NUMBER() OVER newest AS place, SUM(LENGTH(body)) OVER newest AS total "
+        f"FROM {table} WHERE {owner} = ? AND state <> 'waiting' WINDOW newest AS (ORDER BY at DESC, id DESC)"
+        ") AS kept WHERE place > ? OR total > ?)"
+    )
+    yield from rows_of(beyond, of, most, most_bytes)

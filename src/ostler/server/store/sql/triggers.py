@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.sql.reading import Query, row_of, rows_of, values_of
+from ostler.server.store.sql.reading import Query, row_of, rows_of, trimmed, values_of
 from ostler.server.store.sql.verbs import Reader, Writes
 from ostler.server.store.triggers import DELIVERY, Begins, DeliveryJob, DeliveryRow, Taken, TriggerRow
 
@@ -42,7 +42,7 @@ class SqlTriggers:
 
     def trim(self, trigger: str, *, most: int, most_bytes: int) -> "asyncio.Future[None]":
         """Remove settled deliveries beyond a bound."""
-        return self._writes(lambda: _trim(trigger, most, most_bytes))
+        return self._writes(lambda: trimmed("deliveries", "trigger_id", trigger, most, most_bytes))
 
     def settle(self, row: DeliveryRow) -> "asyncio.Future[None]":
         """Change a delivery."""
@@ -126,17 +126,6 @@ def _take(new: DeliveryRow, most: int, oldest: float, pause: float) -> Query[Tak
             new.at,
         )
     return Taken(new, is_new=True)
-
-
-def _trim(trigger: str, most: int, most_bytes: int) -> Query[None]:
-    """The newest are counted first; whatever lies beyond a bound goes."""
-    beyond = (
-        "DELETE FROM deliveries WHERE id IN (SELECT id FROM (SELECT id, "
-        "ROW_NUMBER() OVER newest AS place, SUM(LENGTH(body)) OVER newest AS total "
-        "FROM deliveries WHERE trigger_id = ? AND state <> 'waiting' WINDOW newest AS (ORDER BY at DESC, id DESC)"
-        ") AS kept WHERE place > ? OR total > ?)"
-    )
-    yield from rows_of(beyond, trigger, most, most_bytes)
 
 
 def _held_back(new: DeliveryRow, pause: float) -> Query[tuple[DeliveryRow, float]]:

@@ -6,7 +6,7 @@ from typing import Any
 
 import msgspec
 
-from ostler.server.store.sql.reading import Query, row_of, rows_of, values_of
+from ostler.server.store.sql.reading import Query, row_of, rows_of, trimmed, values_of
 from ostler.server.store.sql.verbs import Reader, Writes
 from ostler.server.store.webhooks import CallRow, WebhookRow
 
@@ -45,6 +45,10 @@ class SqlWebhooks:
     ) -> "asyncio.Future[bool]":
         """Move a row on, with the calls between."""
         return self._writes(lambda: _advance(row, position, calls, oldest))
+
+    def trim(self, webhook: str, *, most: int, most_bytes: int) -> "asyncio.Future[None]":
+        """Remove calls beyond a bound."""
+        return self._writes(lambda: trimmed("webhook_calls", "webhook_id", webhook, most, most_bytes))
 
     def call(self, new: CallRow) -> "asyncio.Future[None]":
         """Add a call."""
