@@ -38,7 +38,7 @@ def fault_in(lines: list[AuditLine], head: AuditHead) -> str | None:
 async def test_lines_are_chained_in_each_tenant_and_stay(opener: Opener) -> None:
     store = await opener()
     assert await store.audit.head("acme") == AuditHead(number=0, hash=BEGINNING)
-    await store.audit.append([line("1"), line("2", target="Grüße"), line("3", tenant="other")])
+    await store.audit.append([line("1"), line("2", target="Grüße\0"), line("3", tenant="other")])
     await store.audit.append([line("4", count=3)])
     await store.close()
     store = await opener()

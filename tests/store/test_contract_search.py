@@ -71,6 +71,7 @@ async def test_filters_stand_in_the_text_or_beside_it_and_projects_are_apart(sto
         assert await found(search, "same", agent="mock") == [("ses_a", 2)]
         assert await found(search, "session:ses_a same") == [("ses_a", 2)]
         assert await found(search, "same from:me") == []
+        assert await found(search, "same", agent="mo\0ck", session="\0") == []
         assert await found(search, "same from:agent agent:codex") == [("ses_b", 2)]
 
 

@@ -8,6 +8,7 @@ import asyncpg
 
 from ostler.base.errors import StoreUnavailable
 from ostler.server.store.postgres.connecting import FAILURES
+from ostler.server.store.postgres.dialect import sendable
 from ostler.server.store.search import Entry, Found, Wanted
 
 T = TypeVar("T")
@@ -65,7 +66,7 @@ class PostgresSearch:
         filters = ""
         for name in ("agent", "session", "role"):
             if (value := getattr(wanted, name)) is not None:
-                values.append(value)
+                values.append(sendable(value))
                 filters += f"AND {name} = ${len(values)} "
         queries = []
         for number, phrase in enumerate(wanted.phrases, 1):

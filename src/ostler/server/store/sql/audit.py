@@ -94,8 +94,14 @@ def _is_there(line: NewLine) -> Query[bool]:
 
 
 def _chained(new: NewLine, head: AuditHead) -> AuditLine:
-    line = AuditLine(**msgspec.structs.asdict(new), number=head.number + 1, previous=head.hash, hash="")
+    fields = {name: _without_nul(value) for name, value in msgspec.structs.asdict(new).items()}
+    line = AuditLine(**fields, number=head.number + 1, previous=head.hash, hash="")
     return msgspec.structs.replace(line, hash=hash_of(line))
+
+
+def _without_nul(value: Any) -> Any:
+    """Not every database takes it, and the hash is of what is stored."""
+    return value.replace("\0", "\N{REPLACEMENT CHARACTER}") if isinstance(value, str) else value
 
 
 def _head(tenant: str) -> Query[AuditHead]:
