@@ -82,6 +82,29 @@ async def test_a_bell_that_was_removed_while_others_are_gathered_is_not_heard() 
     many.close()
 
 
+async def test_what_goes_wrong_with_one_agent_makes_nobody_deaf_for_the_others() -> None:
+    bells = Bells()
+    ours, theirs = socket.socketpair()
+    many, faults = Rings(bells, 50), 0
+
+    def fail() -> None:
+        nonlocal faults
+        faults += 1
+        ours.recv(4096)
+        raise RuntimeError("its spool cannot be read")
+
+    bells.add(ours.fileno(), fail)
+    for number in range(1, ROUNDS):
+        theirs.send(b"\n")
+        many.ring()
+        await until(lambda number=number: many.heard.total() == 50 * number)  # type: ignore[misc]  # bound at once
+    assert faults > 1
+    bells.remove(ours.fileno())
+    ours.close()
+    theirs.close()
+    many.close()
+
+
 async def test_an_agent_that_talks_fast_is_heard_in_bunches(nursery: NurseryHandle) -> None:
     command = Command(argv=[sys.executable, "-I", "-S", "-c", FAST], env={}, cwd="/")
     wakes: list[bytes] = []

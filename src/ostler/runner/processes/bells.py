@@ -5,6 +5,9 @@ import select
 import time
 from collections.abc import Callable
 
+from ostler.base.logs import Log
+
+log = Log(__name__)
 GATHER_SECONDS = 0.004
 """How long rings are gathered when many agents talk; an agent that talks alone is heard at once."""
 LONGEST_SECONDS = 0.04
@@ -92,5 +95,8 @@ class Bells:
         rung = [descriptor for descriptor, _ in poll.poll(0)]
         for descriptor in rung:
             if (call := self._calls.get(descriptor)) is not None:
-                call()
+                try:
+                    call()
+                except Exception as error:  # the edge of a callback: one agent must not make us deaf for all others
+                    log.error("bell.failed", exc_info=error)
         return rung
