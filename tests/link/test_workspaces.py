@@ -5,7 +5,7 @@ import io
 import os
 import tarfile
 from collections.abc import AsyncIterator, Callable
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from pathlib import Path
 
 import msgspec
@@ -21,6 +21,7 @@ from ostler.base.errors import (
     TooLarge,
     WorkspaceLost,
 )
+from ostler.link.luggage import Download
 from ostler.link.workspaces import Workspaces
 from ostler.runner.local_workspaces import LocalWorkspaces
 from ostler.runner.runtimes.local import LocalRuntime
@@ -101,6 +102,55 @@ async def made(workspaces: Workspaces, repository: Path) -> Workspace:
 
 async def joined(pieces: AsyncIterator[bytes]) -> bytes:
     return b"".join([piece async for piece in pieces])
+
+
+class Held:
+    """Bytes that hold something open until they are closed."""
+
+    def __init__(self) -> None:
+        self.is_open = True
+
+    def __aiter__(self) -> "Held":
+        return self
+
+    async def __anext__(self) -> bytes:
+        return b"more"
+
+    async def aclose(self) -> None:
+        self.is_open = False
+
+
+class Archives:
+    """Workspaces that are asked for nothing but archives; one named `late` comes also to who takes the call back."""
+
+    def __init__(self) -> None:
+        self.given: list[Held] = []
+        self.files = self
+        self.is_asked = False
+
+    async def archive(self, workspace: str, form: str) -> Download:
+        if workspace == "late":
+            self.is_asked = True
+            with suppress(asyncio.CancelledError):
+                await asyncio.Event().wait()
+        self.given.append(Held())
+        return Download(pieces=self.given[-1])
+
+
+async def test_who_goes_away_before_or_while_bytes_come_leaves_nothing_open() -> None:
+    archives = Archives()
+    async with workspaces_over_loopback(archives) as remote:  # type: ignore[arg-type]  # all that is asked of it
+        await remote.files.archive("never begun", "tar")
+        await until(lambda: [each.is_open for each in archives.given] == [False])
+        begun = await remote.files.archive("begun", "tar")
+        assert await anext(begun.pieces) == b"more"
+        del begun
+        await until(lambda: [each.is_open for each in archives.given] == [False] * 2)
+        call = asyncio.create_task(remote.files.archive("late", "tar"))
+        await until(lambda: archives.is_asked)
+        call.cancel()
+        await asyncio.wait([call])
+        await until(lambda: [each.is_open for each in archives.given] == [False] * 3)
 
 
 async def test_a_workspace_is_made_and_its_progress_is_heard_in_order(workspaces: Workspaces, repository: Path) -> None:

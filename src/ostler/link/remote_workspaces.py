@@ -9,7 +9,7 @@ from collections import deque
 from collections.abc import AsyncIterable, AsyncIterator, Awaitable, Callable
 from contextlib import suppress
 from itertools import count
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -18,7 +18,7 @@ from ostler.base.errors.runners import LinkLost
 from ostler.link.commands import Commands
 from ostler.link.luggage import Download, Luggage
 from ostler.link.messages import Call, Verb, verbs_of
-from ostler.link.peer import Peer, Remote, Send, remote
+from ostler.link.peer import Peer, Remote, Send, TakenBack, remote
 from ostler.link.workspaces import Files, Progress, Workspaces
 from ostler.wire.provisioning import CreatedWorkspace, WorkspaceOrder
 from ostler.wire.workspaces import ArchiveForm, Upload
@@ -70,22 +70,41 @@ class _End(Remote, ABC):
         self._ids = count(1)
         self._offered: dict[int, AsyncIterator[bytes]] = {}
         self._asked: set[int] = set()
+        self._loop = asyncio.get_running_loop()
+        self._dropping: set[asyncio.Task[None]] = set()
 
     def offer(self, pieces: AsyncIterable[bytes]) -> int:
         stream = next(self._ids)
         self._offered[stream] = aiter(pieces)
         return stream
 
-    async def taken(self, stream: int) -> AsyncIterator[bytes]:
+    def taken(self, stream: int) -> AsyncIterator[bytes]:
         """What the other end offers."""
+        return _Taken(self, stream)
+
+    async def let_go(self, stream: int) -> None:
+        """Tell the other end that nobody wants more of what it offers."""
+        with suppress(LinkLost):
+            await self.call("drop", stream)
+
+    def let_go_soon(self, stream: int) -> None:
+        """The same for who cannot wait, from any thread."""
+        self._loop.call_soon_threadsafe(self._begin_to_let_go, stream)
+
+    def _begin_to_let_go(self, stream: int) -> None:
+        task = self._loop.create_task(self.let_go(stream))
+        self._dropping.add(task)
+        task.add_done_callback(self._dropping.discard)
+
+    async def download(self, verb: str, /, *values: Any, **named: Any) -> Download:
+        """What the other end offers as the result of a verb; who takes the call back too late lets go of it."""
         try:
-            while (piece := await self.call("piece", stream)) is not None:
-                if not piece:
-                    raise LinkLost(reason="the other end sends pieces without a byte")  # there is no end of those
-                yield piece
-        finally:
-            with suppress(LinkLost):
-                await self.call("drop", stream)
+            opened: Opened = await self.call(verb, *values, **named)
+        except asyncio.CancelledError as error:
+            if (back := TakenBack.of(error)).is_done:
+                self.let_go_soon(back.result.stream)
+            raise
+        return Download(pieces=self.taken(opened.stream), size=opened.size)
 
     async def piece(self, stream: int) -> bytes | None:
         if stream not in self._offered or stream in self._asked:
@@ -121,6 +140,44 @@ class _End(Remote, ABC):
         """Do what the other end asks for, if this end does that for it."""
 
 
+class _Taken:
+    """Bytes of the other end, which hears when nobody wants more: also if nobody ever asked for the first."""
+
+    def __init__(self, end: _End, stream: int) -> None:
+        self._end = end
+        self._stream = stream
+        self._is_over = False
+
+    def __aiter__(self) -> Self:
+        return self
+
+    async def __anext__(self) -> bytes:
+        if self._is_over:
+            raise StopAsyncIteration
+        try:
+            piece: bytes | None = await self._end.call("piece", self._stream)
+        except BaseException:
+            await self.aclose()
+            raise
+        if piece:
+            return piece
+        await self.aclose()
+        if piece is None:
+            raise StopAsyncIteration
+        raise LinkLost(reason="the other end sends pieces without a byte")  # there is no end of those
+
+    async def aclose(self) -> None:
+        if not self._is_over:
+            self._is_over = True
+            await self._end.let_go(self._stream)
+
+    def __del__(self) -> None:
+        """Whoever began to read, or did not, and went away."""
+        with suppress(RuntimeError):  # the loop is closed, and with it the link
+            if not self._is_over:
+                self._end.let_go_soon(self._stream)
+
+
 class RemoteFiles(_End):
     """Implements link.workspaces.Files; the server's end."""
 
@@ -138,14 +195,11 @@ class RemoteFiles(_End):
 
     async def archive(self, workspace: str, form: ArchiveForm) -> Download:
         """The whole tree."""
-        return self._download(await self.call("archive", workspace, form))
+        return await self.download("archive", workspace, form)
 
     async def patch(self, workspace: str, *, old: str, new: str) -> Download:
         """The difference as a patch."""
-        return self._download(await self.call("patch", workspace, old=old, new=new))
-
-    def _download(self, opened: Opened) -> Download:
-        return Download(pieces=self.taken(opened.stream), size=opened.size)
+        return await self.download("patch", workspace, old=old, new=new)
 
 
 class RemoteCommands(_End):
@@ -249,15 +303,15 @@ class RemoteWorkspaces(RemoteFiles, RemoteCommands):
 
     async def pack(self, workspace: str, snapshot: str, *, known: tuple[str, ...]) -> Download:
         """The objects of a snapshot's tree."""
-        return self._download(await self.call("pack", workspace, snapshot, known=known))
+        return await self.download("pack", workspace, snapshot, known=known)
 
     async def memory(self, session: str, workspace: str | None, snapshot: str | None) -> Download:
         """An archive of the agent's memory."""
-        return self._download(await self.call("memory", session, workspace, snapshot))
+        return await self.download("memory", session, workspace, snapshot)
 
     async def unrecorded(self, workspace: str, snapshot: str) -> Download:
         """What a snapshot lacks."""
-        return self._download(await self.call("unrecorded", workspace, snapshot))
+        return await self.download("unrecorded", workspace, snapshot)
 
     async def put_unrecorded(self, workspace: str, archive: AsyncIterable[bytes]) -> None:
         """Lay it out there."""
