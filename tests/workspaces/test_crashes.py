@@ -3,6 +3,7 @@
 import asyncio
 import os
 import re
+import shutil
 import signal
 import subprocess
 import sys
@@ -12,10 +13,10 @@ import pytest
 
 from ostler.base.errors import WorkspaceBusy
 from ostler.runner.workspaces.library import WorkspaceLibrary
-from ostler.runner.workspaces.orders import EmptySource, Order
+from ostler.runner.workspaces.orders import EmptySource, GitSource, Order
 from ostler.wire.workspaces import SnapshotProvider
 from tests.support.patience import wait_until
-from tests.support.places import inside, opened
+from tests.support.places import inside, make_repository, opened
 from tests.support.serving import clean_env
 
 _RUNNER = """
@@ -187,6 +188,18 @@ async def test_half_made_things_are_removed_at_the_next_start(tmp_path: Path) ->
         places = [root / name for name in ("workspaces", "snapshots", "incoming", "records", "uploads", "trash")]
         wait_until(lambda: not any(any(place.iterdir()) for place in places), what="the litter to go")
         assert not (root / "bases" / "half-folder").exists()
+
+
+async def test_a_mirror_whose_making_was_killed_is_completed(tmp_path: Path) -> None:
+    project = make_repository(tmp_path / "project")
+    order = Order(source=GitSource(url=str(project), branch="main"))
+    async with opened(tmp_path / "state", tmp_path) as service:
+        await service.create(order)
+    (mirror,) = (tmp_path / "state" / "mirrors").iterdir()
+    shutil.rmtree(mirror / "objects")  # what git makes last
+    shutil.rmtree(mirror / "refs")
+    async with opened(tmp_path / "state", tmp_path) as service:
+        assert (await service.create(order)).branch == "main"
 
 
 async def test_a_restore_that_was_killed_in_the_middle_is_undone(tmp_path: Path) -> None:

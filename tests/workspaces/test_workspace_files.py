@@ -5,6 +5,7 @@ import ctypes
 import errno
 import itertools
 import os
+import tempfile
 import threading
 import time
 from collections.abc import AsyncIterator, Callable
@@ -15,6 +16,7 @@ import pytest
 
 from ostler.base.beneath import open_beneath, open_by_steps
 from ostler.base.errors import FileMissing, InvalidRequest, OstlerError, PathRefused
+from ostler.runner.file_trees.trees import remove_tree
 from ostler.runner.workspaces.files import READ_BYTES, Files
 from ostler.runner.workspaces.library import WorkspaceLibrary
 from ostler.runner.workspaces.orders import EmptySource, Order
@@ -302,3 +304,69 @@ async def _started(command: tuple[str, ...], folder: str) -> "asyncio.subprocess
     assert process.stdout is not None
     await asyncio.wait_for(process.stdout.readline(), 60)
     return process
+
+
+async def test_whatever_time_an_agent_gives_a_file_it_is_listed() -> None:
+    with tempfile.TemporaryDirectory(dir="/dev/shm") as place:  # which takes any time
+        for name, second in (("future", 300_000_000_000), ("past", -100_000_000_000), ("now", 1_800_000_000)):
+            Path(place, name).touch()
+            os.utime(Path(place, name), (second, second))
+        with Files(os.open(place, os.O_RDONLY | os.O_DIRECTORY)) as files:
+            found = {entry.path: entry.modified_at for entry in files.list().entries}
+            assert found == {
+                "future": "9999-12-31T23:59:59.000Z",
+                "past": "0001-01-01T00:00:00.000Z",
+                "now": "2027-01-15T08:00:00.000Z",
+            }
+
+
+def test_a_file_with_the_longest_name_is_written_and_gives_no_more_rights_than_it_had(tmp_path: Path) -> None:
+    name = "\N{SNOWMAN}" * 85
+    (tmp_path / name).touch()
+    (tmp_path / name).chmod(0o6755)
+    with Files(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)) as files:
+        files.write(name, b"content")
+    assert (tmp_path / name).read_bytes() == b"content"
+    assert (tmp_path / name).stat().st_mode & 0o7777 == 0o755
+
+
+def test_folders_that_are_too_deep_are_refused_in_words(tmp_path: Path) -> None:
+    at = os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)
+    for _ in range(2000):
+        os.mkdir("d", dir_fd=at)
+        below = os.open("d", os.O_RDONLY | os.O_DIRECTORY, dir_fd=at)
+        os.close(at)
+        at = below
+    os.close(at)
+    with (
+        Files(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)) as files,
+        pytest.raises(InvalidRequest, match=r"cannot be used|one in the other"),
+    ):
+        files.remove("d", recursive=True)
+    remove_tree(tmp_path / "d")
+
+
+def test_a_search_ends_in_time_also_where_nothing_has_the_name(tmp_path: Path) -> None:
+    for number in range(10):
+        (tmp_path / f"file-{number}").touch()
+    with Files(os.open(tmp_path, os.O_RDONLY | os.O_DIRECTORY)) as files:
+        found = search(files, FileQuery(text="", name="*.none"), SearchLimits(seconds=0))
+    assert (found.matches, found.truncated) == ((), True)
+
+
+async def test_who_stops_waiting_for_files_leaves_none_open(tmp_path: Path) -> None:
+    async with opened(tmp_path) as service:
+        made = await service.create(Order(source=EmptySource()))
+        gate = threading.Event()
+        await service.files.list(made.id, "", 10)
+        before = len(list(Path("/proc/self/fd").iterdir()))
+        held = asyncio.create_task(service.threads.alone(made.id, gate.wait))
+        calls = [asyncio.create_task(service.files.list(made.id, "", 10)) for _ in range(5)]
+        await asyncio.sleep(0)
+        for call in calls:
+            call.cancel()
+        await asyncio.wait(calls)
+        gate.set()
+        await held
+        await service.files.list(made.id, "", 10)
+        assert len(list(Path("/proc/self/fd").iterdir())) <= before

@@ -81,8 +81,12 @@ class WorkspaceFiles:
         """Work with files as the agent sees them, in a thread; a folder of the machine is used as it is."""
         if place.startswith("/"):
             return await self._threads.run(lambda _: _used(_opened(place), work, links=not place.startswith(_EXACT)))
-        root = await self._threads.alone(place, lambda: self._storage.open_tree(place))
+        root = await self._opened(place)
         return await self._threads.run(lambda _: _used(root, work))
+
+    async def _opened(self, workspace: str) -> int:
+        """A descriptor of the tree; who stops waiting for it leaves none open."""
+        return await self._threads.alone(workspace, lambda: self._storage.open_tree(workspace), unwanted=os.close)
 
     async def archive(self, workspace: str, form: ArchiveForm, *, with_git: bool = False) -> Download:
         """The whole tree as an archive; fails before the first piece if it cannot be read at all."""
@@ -90,7 +94,7 @@ class WorkspaceFiles:
         return Download(pieces=self._packed(workspace, form, with_git=with_git))
 
     async def _packed(self, workspace: str, form: ArchiveForm, *, with_git: bool) -> AsyncIterator[bytes]:
-        root = await self._threads.alone(workspace, lambda: self._storage.open_tree(workspace))
+        root = await self._opened(workspace)
         try:
             pieces = pack(root, form, with_git=with_git)
             while (piece := await self._threads.run(lambda _: next(pieces, None))) is not None:

@@ -24,6 +24,8 @@ _FOLDER = os.O_RDONLY | os.O_DIRECTORY
 _READ = os.O_RDONLY | os.O_NONBLOCK | os.O_NOCTTY
 _NEW = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
 _ODD = re.compile(r"[\x00\\]|%2[eEfF]|%5[cC]|%00")
+_EARLIEST, _LATEST = -62135596800, 253402300799
+"""The first and the last second of four-digit years."""
 _LEADS_OUT = {errno.EXDEV, errno.ELOOP, errno.EAGAIN}
 
 
@@ -94,7 +96,7 @@ class Files:
             if _entry(at, above, name).kind != "folder":
                 os.unlink(name, dir_fd=at)
             elif recursive:
-                shutil.rmtree(name, dir_fd=at)
+                _remove_all(name, at, path)
             else:
                 os.rmdir(name, dir_fd=at)
 
@@ -180,13 +182,21 @@ def _pread(file: int, length: int, offset: int) -> bytes:
 
 
 def _replace(at: int, name: str, data: bytes, mode: int) -> None:
-    fresh = f".{name[:80]}.{secrets.token_hex(6)}.new"
+    fresh = f".{secrets.token_hex(8)}.new"  # the name itself may be as long as names can be
     file = os.open(fresh, _NEW, mode, dir_fd=at)
     with undone_by(lambda: _unlink(fresh, at)):
         with os.fdopen(file, "wb") as target:
             os.fchmod(target.fileno(), mode)
             target.write(data)
         os.rename(fresh, name, src_dir_fd=at, dst_dir_fd=at)
+
+
+def _remove_all(name: str, at: int, path: str) -> None:
+    try:
+        shutil.rmtree(name, dir_fd=at)
+    except RecursionError as error:
+        reason = f"path: '{printable(path)}' has too many folders one in the other. Remove those far below first."
+        raise InvalidRequest(reason=reason, errors={"path": [printable(path)]}) from error
 
 
 def _unlink(name: str, at: int) -> None:
@@ -210,7 +220,7 @@ def _mode(at: int, path: str, name: str, executable: bool | None) -> int:
         status = os.stat(name, dir_fd=at, follow_symlinks=False)
         if stat.S_ISDIR(status.st_mode):
             raise PathRefused(path=printable(path), reason="is a folder")
-        mode = stat.S_IMODE(status.st_mode) if stat.S_ISREG(status.st_mode) else mode
+        mode = status.st_mode & 0o777 if stat.S_ISREG(status.st_mode) else mode  # the new file may have another owner
     if executable is None:
         return mode
     return mode | 0o111 if executable else mode & ~0o111
@@ -246,4 +256,9 @@ def _kind(mode: int) -> FileKind:
 
 
 def _time(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    """Agents can give files any time, some file systems any that there is."""
+    return (
+        datetime.fromtimestamp(min(max(seconds, _EARLIEST), _LATEST), UTC)
+        .isoformat(timespec="milliseconds")
+        .replace("+00:00", "Z")
+    )

@@ -21,6 +21,7 @@ from pathlib import Path
 from typing import Self
 
 from ostler.base.clock import Clock, SystemClock
+from ostler.base.logs import Log
 from ostler.runner.workspaces.creation import Creation
 from ostler.runner.workspaces.file_access import WorkspaceFiles
 from ostler.runner.workspaces.git import Progress
@@ -32,6 +33,7 @@ from ostler.runner.workspaces.storage import Storage
 from ostler.runner.workspaces.threads import WorkspaceThreads
 from ostler.wire.workspaces import ChangedBy, GitRefs, Workspace
 
+log = Log(__name__)
 _REST_SECONDS = 600.0
 
 
@@ -94,7 +96,10 @@ class WorkspaceLibrary:
     async def _rest_now_and_then(self) -> None:
         while True:
             await asyncio.sleep(_REST_SECONDS / 10)
-            await self.threads.run(lambda _: self.storage.providers.rest_unused(_REST_SECONDS))
+            try:
+                await self.threads.run(lambda _: self.storage.providers.rest_unused(_REST_SECONDS))
+            except Exception as error:  # the edge of a background task: the next time may go well
+                log.error("workspaces.not_at_rest", exc_info=error)
 
     async def begin(self, workspace: str) -> None:
         """It is set up: what the agent does from here on is its work."""

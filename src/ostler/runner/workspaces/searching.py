@@ -58,12 +58,12 @@ class _Search:
     def run(self, root: int) -> FileMatches:
         truncated = False
         for found in walk(root, enter=lambda folder: not is_git(folder.name)):
-            if not is_recordable(found) or not fnmatchcase(found.path, self._query.name):
-                continue
-            if self._is_enough():
+            is_wanted = is_recordable(found) and fnmatchcase(found.path, self._query.name)
+            if time.monotonic() >= self._deadline or (is_wanted and self._is_enough()):
                 truncated = True
                 break
-            self._look(found)
+            if is_wanted:
+                self._look(found)
         matches = tuple(self._found[: self._query.matches])
         return FileMatches(
             matches=matches, files_searched=self._files, truncated=truncated or len(matches) < len(self._found)
@@ -72,10 +72,7 @@ class _Search:
     def _is_enough(self) -> bool:
         limits = self._limits
         return (
-            len(self._found) >= self._query.matches
-            or self._files >= limits.files
-            or self._bytes >= limits.total_bytes
-            or time.monotonic() >= self._deadline
+            len(self._found) >= self._query.matches or self._files >= limits.files or self._bytes >= limits.total_bytes
         )
 
     def _look(self, found: Found) -> None:
@@ -121,9 +118,11 @@ def list_paths(files: Files, limit: int) -> FilePaths:
     deadline = time.monotonic() + _LISTING_SECONDS
     paths: list[str] = []
     for found in walk(files.root, enter=lambda folder: not is_git(folder.name) and folder.name not in skipped):
+        if time.monotonic() >= deadline:
+            return FilePaths(paths=tuple(paths), truncated=True)
         if not is_recordable(found):
             continue
-        if len(paths) >= limit or time.monotonic() >= deadline:
+        if len(paths) >= limit:
             return FilePaths(paths=tuple(paths), truncated=True)
         paths.append(printable(found.path))
     return FilePaths(paths=tuple(paths), truncated=False)

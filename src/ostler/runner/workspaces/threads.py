@@ -40,16 +40,20 @@ class WorkspaceThreads:
             await asyncio.wait(self._tasks, timeout=_CLOSE_SECONDS)
         self._threads.shutdown(wait=False, cancel_futures=True)
 
-    async def alone(self, workspace: str, work: Callable[[], _Result]) -> _Result:
+    async def alone(
+        self, workspace: str, work: Callable[[], _Result], *, unwanted: Callable[[_Result], object] | None = None
+    ) -> _Result:
         """Run work on one workspace, one after the other; once begun it is finished, whoever waits for it.
 
-        Only the end of the workspace or of the server breaks it off.
+        Only the end of the workspace or of the server breaks it off. `unwanted` gets what nobody waits for any more.
         """
         task = self._begin(workspace, work, is_last=False)
         try:
             return await asyncio.shield(task)
         except asyncio.CancelledError:
             task.add_done_callback(_unheard)
+            if unwanted is not None:
+                task.add_done_callback(lambda done: _has_result(done) and unwanted(done.result()))
             raise
 
     def begin(self, workspace: str, work: Callable[[], None]) -> None:
@@ -121,6 +125,10 @@ def _stoppable(work: Callable[[Stop], _Result], stop: Stop) -> _Result:
 def _noted(task: "asyncio.Task[None]") -> None:
     if not task.cancelled() and (error := task.exception()) is not None:
         log.info("workspace.not_at_rest", reason=str(error))
+
+
+def _has_result(future: "asyncio.Future[_Result]") -> bool:
+    return not future.cancelled() and future.exception() is None
 
 
 def _unheard(future: "asyncio.Future[_Result]") -> None:

@@ -33,6 +33,7 @@ _HEAD_TOO = "+HEAD:refs/ostler/head"
 _LOCAL = Remote(protocols=("file",))
 _MOST_FILES = 2_000_000
 _CHUNK = 65536
+_PARTS = ("HEAD", "config", "refs", "objects")
 _LARGE_FILE = re.compile(r"died of signal 25|File too large|invalid index-pack output")
 _COPY_SAFE = {"core.trustctime": "false", "core.checkStat": "minimal"}
 """A copied tree has new inodes and times; without this, git reads every file of it again."""
@@ -111,7 +112,7 @@ class Mirrors:
 
     def _mirror(self, key: str) -> Path:
         mirror = self._root / key
-        if not (mirror / "HEAD").exists():
+        if not all((mirror / name).exists() for name in _PARTS):  # one that was killed left a half, which git completes
             self._git.run("init", "--quiet", "--bare", "--template=", "--", str(mirror))
         return mirror
 
