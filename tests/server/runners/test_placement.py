@@ -8,12 +8,15 @@ from io import BytesIO
 from pathlib import Path
 from typing import Any, cast
 
+import msgspec
 import pytest
 
 from ostler.base.errors.runners import RunnerRemoved
+from ostler.server.runners.agents import agent_for, agent_named, catalogue
 from ostler.server.sessions.runners.waiting import Waiting
 from ostler.server.store.records import NewSession, SessionRecord
 from tests.support.fleet import Fleet, fleet_in
+from tests.support.http_helpers import assert_problem
 from tests.support.log_writing import NOW, SPEC, Writing, change, notice
 from tests.support.patience import stretched
 
@@ -276,6 +279,26 @@ async def test_what_is_no_tenants_is_handed_to_no_runner_of_one(fleet: Fleet, tm
     }
     assert holders <= {"server", "ours"}
     assert (len(holders), fleet.runners.any("acme")) == (1, theirs.about.id)
+
+
+async def test_what_the_runner_of_a_tenant_says_of_agents_is_heard_by_that_tenant_alone(fleet: Fleet) -> None:
+    theirs = await fleet.host("theirs", labels={"tenant": "acme"})
+    known, home = fleet.runners.get(theirs.about.id), fleet.runners.get(fleet.runners.home)
+    assert known is not None
+    assert home is not None
+    mock = home.agents["mock"]
+    claimed = msgspec.structs.replace(mock, name="Forged", aliases=("codex",), installed=True)
+    await known.offered([claimed, msgspec.structs.replace(mock, id="acme-secret", name="Secret", aliases=())])
+    assert agent_named(fleet.runners, "mock").name == mock.name, "others are believed first"
+    assert agent_named(fleet.runners, "codex").id == "codex"
+    assert agent_for(fleet.runners, "acme-secret", "acme").name == "Secret"
+    for path in ("/agents/acme-secret", "/agents/acme-secret/modes", "/agents/acme-secret/models"):
+        answer = await fleet.api.get(path)
+        assert_problem(answer, "unsupported_agent")
+    unknown = assert_problem(await fleet.api.post("/sessions", json={"agent": "nobody"}), "unsupported_agent")
+    assert "mock" in unknown["detail"]
+    assert "acme-secret" not in unknown["detail"]
+    assert "acme-secret" not in {agent.id for agent in await catalogue(fleet.runners, "default")}
 
 
 async def test_a_session_that_is_deleted_while_it_is_placed_holds_up_no_other(

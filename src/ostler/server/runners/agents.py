@@ -13,17 +13,36 @@ from ostler.wire.tasks import RuntimeInfo
 
 
 def all_agents(runners: Runners) -> tuple[Agent, ...]:
-    """Every agent, as it was reported last; one that several runners have as the first that has it installed."""
-    return tuple(_merged(known.agents.values() for known in runners.known).values())
+    """Every agent, as it was reported last; one that several runners have as the first that has it installed.
+
+    What a tenant's runner says of an agent counts only where no other has it.
+    """
+    shared = _merged(known.agents.values() for known in runners.known if is_for(known.about, None))
+    return tuple({**shared, **_merged(known.agents.values() for known in runners.known), **shared}.values())
+
+
+def agents_for(runners: Runners, tenant: str) -> tuple[Agent, ...]:
+    """The same for a tenant, which hears nothing of runners of others."""
+    seen = {agent for known in runners.known if is_for(known.about, tenant) for agent in known.agents}
+    return tuple(agent for agent in all_agents(runners) if agent.id in seen)
 
 
 def agent_named(runners: Runners, name: str) -> Agent:
     """An agent by its id or another name of it, as it was reported last."""
-    agents = all_agents(runners)
+    return _named(all_agents(runners), name, runners)
+
+
+def agent_for(runners: Runners, name: str, tenant: str) -> Agent:
+    """The same for a tenant, which hears nothing of runners of others."""
+    return _named(agents_for(runners, tenant), name, runners)
+
+
+def _named(agents: Iterable[Agent], name: str, runners: Runners) -> Agent:
     for agent in agents:
         if name in {agent.id, *agent.aliases}:
             return agent
-    raise UnsupportedAgent(agent=name[:80], known=", ".join(agent.id for agent in agents))
+    known = ", ".join(_merged(known.agents.values() for known in runners.known if is_for(known.about, None)))
+    raise UnsupportedAgent(agent=name[:80], known=known)
 
 
 def full_name(runners: Runners, name: str | None) -> str | None:
@@ -31,9 +50,10 @@ def full_name(runners: Runners, name: str | None) -> str | None:
     return next((agent.id for agent in all_agents(runners) if name in agent.aliases), name)
 
 
-async def catalogue(runners: Runners) -> list[Agent]:
-    """Every agent, looked up anew where a runner is linked."""
-    return list(_merged(await runners.ask_all(lambda link: link.runner.catalogue())).values())
+async def catalogue(runners: Runners, tenant: str) -> list[Agent]:
+    """Every agent that a tenant can have, looked up anew where a runner is linked."""
+    found = await runners.ask_all(lambda link: link.runner.catalogue(), lambda about: is_for(about, tenant))
+    return list(_merged(found).values())
 
 
 async def describe_agent(runners: Runners, name: str) -> Agent:
@@ -60,10 +80,10 @@ def _one_with(runners: Runners, name: str) -> Runner:
     return runners.runner(chosen.about.id if chosen is not None else runners.any())
 
 
-async def runtimes(runners: Runners) -> tuple[RuntimeInfo, ...]:
-    """What agents can run in, on any runner that is linked."""
+async def runtimes(runners: Runners, tenant: str) -> tuple[RuntimeInfo, ...]:
+    """What agents of a tenant can run in, on any runner that is linked."""
     found: dict[str, RuntimeInfo] = {}
-    for each in await runners.ask_all(lambda link: link.workspaces.runtimes()):
+    for each in await runners.ask_all(lambda link: link.workspaces.runtimes(), lambda about: is_for(about, tenant)):
         for runtime in each:
             if runtime.type not in found or (runtime.available and not found[runtime.type].available):
                 found[runtime.type] = runtime

@@ -251,9 +251,13 @@ class Runners:
             known.providers = found
         return found
 
-    async def ask_all(self, ask: Callable[[Link], Awaitable[T]]) -> list[T]:
+    async def ask_all(
+        self, ask: Callable[[Link], Awaitable[T]], of: Callable[[RunnerAbout], bool] = lambda _: True
+    ) -> list[T]:
         """The answers of all that are linked; one whose link breaks meanwhile, or that is silent, has none."""
-        linked = [(name, known.link) for name, known in self._known.items() if known.link is not None]
+        linked = [
+            (name, known.link) for name, known in self._known.items() if known.link is not None and of(known.about)
+        ]
         asked = (ask(link) if name == self.home else _in_time(ask(link)) for name, link in linked)
         answers = await asyncio.gather(*asked, return_exceptions=True)
         for answer in answers:

@@ -3,6 +3,7 @@
 from litestar import get, post
 
 from ostler.server.api.services import Services
+from ostler.server.auth.scope import Scope
 from ostler.server.runners import agents as runner_agents
 from ostler.wire.agents import Agent, AgentList, InstallAgent, Installed, ModeList, ModelList
 
@@ -10,10 +11,10 @@ _TAGS = ["agents"]
 
 
 @get("/agents", operation_id="agents.list", tags=_TAGS, role="viewer")
-async def list_agents(services: Services) -> AgentList:
+async def list_agents(services: Services, caller: Scope) -> AgentList:
     """Every agent this server can run, and the defaults of new sessions."""
     return AgentList(
-        items=tuple(await runner_agents.catalogue(services.runners)),
+        items=tuple(await runner_agents.catalogue(services.runners, caller.tenant)),
         default_agent=services.default_agent,
         default_agent_hint=services.default_agent_hint,
         default_instructions=services.settings.default_instructions,
@@ -21,8 +22,9 @@ async def list_agents(services: Services) -> AgentList:
 
 
 @get("/agents/{agent:str}", operation_id="agents.get", tags=_TAGS, role="viewer")
-async def get_agent(agent: str, services: Services) -> Agent:
+async def get_agent(agent: str, services: Services, caller: Scope) -> Agent:
     """One agent."""
+    runner_agents.agent_for(services.runners, agent, caller.tenant)
     return await runner_agents.describe_agent(services.runners, agent)
 
 
@@ -41,15 +43,15 @@ async def install_agent(agent: str, services: Services, data: InstallAgent | Non
 
 
 @get("/agents/{agent:str}/modes", operation_id="agents.modes", tags=_TAGS, role="viewer")
-async def agent_modes(agent: str, services: Services) -> ModeList:
+async def agent_modes(agent: str, services: Services, caller: Scope) -> ModeList:
     """What the agent can be told to do."""
-    return ModeList(modes=runner_agents.agent_named(services.runners, agent).modes)
+    return ModeList(modes=runner_agents.agent_for(services.runners, agent, caller.tenant).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="agents.models", tags=_TAGS, role="viewer")
-async def agent_models(agent: str, services: Services) -> ModelList:
+async def agent_models(agent: str, services: Services, caller: Scope) -> ModelList:
     """Which models the agent offers."""
-    return ModelList(models=runner_agents.agent_named(services.runners, agent).models)
+    return ModelList(models=runner_agents.agent_for(services.runners, agent, caller.tenant).models)
 
 
 HANDLERS = (list_agents, get_agent, install_agent, agent_modes, agent_models)

@@ -16,9 +16,9 @@ _TAGS = ["catalogue"]
 
 
 @get("/runtimes", operation_id="catalogue.runtimes", tags=_TAGS, role="viewer")
-async def list_runtimes(services: Services) -> RuntimeList:
+async def list_runtimes(services: Services, caller: Scope) -> RuntimeList:
     """What agents can run in."""
-    return RuntimeList(items=await runtimes(services.runners))
+    return RuntimeList(items=await runtimes(services.runners, caller.tenant))
 
 
 @get("/git/refs", operation_id="catalogue.refs", tags=_TAGS, role="viewer")

@@ -11,7 +11,8 @@ from ostler.base.errors import NotFound
 from ostler.server.api.accept import JSON
 from ostler.server.api.described import answer
 from ostler.server.api.services import Services
-from ostler.server.runners.agents import all_agents
+from ostler.server.auth.scope import Scope
+from ostler.server.runners.agents import agents_for
 from ostler.wire.agents import Agent
 from ostler.wire.events import AnyEvent
 from ostler.wire.fleets import ingest_schema
@@ -101,14 +102,14 @@ def openapi_document(openapi: dict[str, Any]) -> dict[str, Any]:
 
 
 @get("/api/v1/schemas/{name:path}", operation_id="system.schema", tags=["system"], role="viewer")
-async def schema(name: str, services: Services) -> dict[str, Any]:
+async def schema(name: str, services: Services, caller: Scope) -> dict[str, Any]:
     """A JSON Schema: `wire.json` for events, `ingest.json` for reports, `agents/<agent>.json` for settings."""
     wanted = name.strip("/")
     if wanted == "wire.json":
         return msgspec.json.schema(AnyEvent)
     if wanted == "ingest.json":
         return ingest_schema()
-    for agent in all_agents(services.runners):
+    for agent in agents_for(services.runners, caller.tenant):
         if wanted == f"agents/{agent.id}.json":
             return _settings_schema(agent)
     raise NotFound(what="schema", value=wanted, hint="Try wire.json or ingest.json.")

@@ -20,6 +20,7 @@ from ostler.server.api.edge.stream_limit import client_of
 from ostler.server.api.routes.events import DaemonIncludeRaw, Limit, Offset, resume_from
 from ostler.server.api.services import Services
 from ostler.server.api.streams.sse import EventStream
+from ostler.server.auth.scope import Scope
 from ostler.server.dialects.beginning import send
 from ostler.server.dialects.daemon import translation
 from ostler.server.dialects.daemon.bodies import (
@@ -47,7 +48,7 @@ from ostler.server.sessions.elsewhere import Following
 from ostler.server.sessions.live import LiveSession
 from ostler.server.sessions.log.feed import Follower
 from ostler.server.sessions.session import SessionCore
-from ostler.server.store.records import SessionFilter
+from ostler.server.store.records import DEFAULT_TENANT, SessionFilter
 from ostler.wire.agents import Agent, LoginOrder
 from ostler.wire.sessions import CreateSession
 
@@ -64,9 +65,9 @@ def health() -> DaemonHealth:
 
 
 @get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer", alias_of="agents.list")
-async def list_agents(services: Services) -> DaemonAgents:
+async def list_agents(services: Services, caller: Scope) -> DaemonAgents:
     """Every agent this server can run."""
-    catalogue = await runner_agents.catalogue(services.runners)
+    catalogue = await runner_agents.catalogue(services.runners, caller.tenant)
     return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
 
 
@@ -88,21 +89,22 @@ async def install_agent(agent: str, services: Services, data: DaemonInstall | No
 
 
 @get("/agents/{agent:str}", operation_id="daemon.agent", tags=_TAGS, role="viewer", alias_of="agents.get")
-async def get_agent(agent: str, services: Services) -> DaemonAgent:
+async def get_agent(agent: str, services: Services, caller: Scope) -> DaemonAgent:
     """One agent."""
-    return translation.agent_view(await runner_agents.describe_agent(services.runners, find_agent(services, agent).id))
+    found = find_agent(services, agent, caller.tenant)
+    return translation.agent_view(await runner_agents.describe_agent(services.runners, found.id))
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
-async def agent_modes(agent: str, services: Services) -> DaemonModes:
+async def agent_modes(agent: str, services: Services, caller: Scope) -> DaemonModes:
     """What the agent can be told to do."""
-    return DaemonModes(modes=find_agent(services, agent).modes)
+    return DaemonModes(modes=find_agent(services, agent, caller.tenant).modes)
 
 
 @get("/agents/{agent:str}/models", operation_id="daemon.models", tags=_TAGS, role="viewer", alias_of="agents.models")
-async def agent_models(agent: str, services: Services) -> DaemonModels:
+async def agent_models(agent: str, services: Services, caller: Scope) -> DaemonModels:
     """Which models the agent offers."""
-    models = find_agent(services, agent).models
+    models = find_agent(services, agent, caller.tenant).models
     return DaemonModels(models=tuple(map(translation.model_view, models)))
 
 
@@ -186,12 +188,16 @@ def _names(services: Services) -> dict[str, str]:
     return {agent.id: translation.agent_name(agent) for agent in runner_agents.all_agents(services.runners)}
 
 
-def find_agent(services: Services, name: str) -> Agent:
-    """The agent that a client means; when there is none, it reads the names that this API has."""
+def find_agent(services: Services, name: str, tenant: str | None = None) -> Agent:
+    """The agent that a client means, of those for a tenant if one is named; when there is none, it reads the names
+    that this API has."""
     try:
+        if tenant is not None:
+            return runner_agents.agent_for(services.runners, name, tenant)
         return runner_agents.agent_named(services.runners, name)
     except UnsupportedAgent as unknown:
-        known = ", ".join(_names(services).values())
+        seen = runner_agents.agents_for(services.runners, tenant or DEFAULT_TENANT)
+        known = ", ".join(map(translation.agent_name, seen))
         raise UnsupportedAgent(agent=unknown.fields["agent"], known=known) from unknown
 
 

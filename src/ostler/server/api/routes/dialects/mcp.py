@@ -72,7 +72,7 @@ class McpEndpoint:
         proposals = Proposals(services.schedules, services.triggers)
         tools = Tools(
             sessions=self._services.sessions,
-            catalogue=functools.partial(catalogue, self._services.runners),
+            catalogue=functools.partial(catalogue, services.runners, services.directory.tenant_of(self._project)),
             give_over=functools.partial(hand_over, self._services.sessions, self._services.runners),
             check_proposal=functools.partial(proposals.checked, self._project),
             project=self._project,
