@@ -1,9 +1,11 @@
 """Webhooks tell others what happens: signed, in order for each session, and also when a server is killed."""
 
+import asyncio
 import os
 import signal
 import sqlite3
 import threading
+import time
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -11,12 +13,18 @@ from pathlib import Path
 from typing import Any
 
 import httpx
+import msgspec
 import pytest
 
-from ostler.server.store.webhooks import CallRow
-from ostler.server.webhooks.calling import PAUSES, Outcome, settled
+from ostler.base.addresses import AddressRules
+from ostler.server.store.sqlite.store import SqliteStore
+from ostler.server.store.webhooks import CallRow, WebhookRow
+from ostler.server.webhooks.calling import PAUSES, Outcome, StoredWebhook, settled
+from ostler.server.webhooks.telling import Telling, new_call
+from ostler.wire.webhooks import ReportedEvent, WebhookMessage
 from tests.support.http_helpers import assert_problem
-from tests.support.patience import wait_until
+from tests.support.log_writing import NOW
+from tests.support.patience import stretched, wait_until
 from tests.support.receiving import SECRET, Receiver, receiving
 from tests.support.serving import running_server
 from tests.support.triggering import new_session, push, said
@@ -275,3 +283,27 @@ def test_another_address_gets_what_waited_at_once_and_a_pause_says_nothing_of_fa
         api.patch(f"/webhooks/{webhook}", json={"paused": False})
         wait_until(lambda: [name for name, _ in receiver.heard] == [call], "the other address is called")
         api.delete(f"/webhooks/{webhook}")
+
+
+async def test_a_call_that_fails_by_a_mistake_of_the_server_is_not_made_for_ever(tmp_path: Path) -> None:
+    async def fail(*_: object) -> None:
+        raise RuntimeError("nobody thought of that")
+
+    async def never(_: str) -> bool:
+        return False
+
+    store = await SqliteStore.open(tmp_path / "ostler.db", sync="normal", boot="now")
+    body = msgspec.json.encode(StoredWebhook(url="trigger:later", events=("session.ended",)))
+    row = WebhookRow(id="whk_a", project="default", body=body, position=0, created_at=NOW)
+    message = WebhookMessage(type="session.ended", timestamp=NOW, data=ReportedEvent(project="default"))
+    await store.webhooks.add(row, 1)
+    await store.webhooks.call(new_call(row.id, message, number=1, chain=None, at=time.time()))
+    telling = Telling(store, AddressRules(), is_shared=False, begin=fail, is_over=never)
+    telling.start()
+    async with asyncio.timeout(stretched(60)):
+        while (call := (await store.webhooks.calls(row.id, 1))[0]).reason is None:
+            await asyncio.sleep(0.02)
+    assert (call.state, call.tries, call.reason) == ("waiting", 1, "this server could not make it (RuntimeError)")
+    assert call.due > call.at
+    await telling.close()
+    await store.close()

@@ -274,9 +274,19 @@ class Telling:
             return Outcome(status=GONE if is_gone else None, reason=str(error))
         return Outcome()
 
+    async def _outcome(self, row: WebhookRow, call: CallRow) -> Outcome:
+        """What a try comes to; one that fails by a mistake of ours counts too, or it would be made for ever."""
+        try:
+            async with asyncio.timeout(_LEASE_SECONDS):
+                return await self._tried(row, body_of(row.body), call)
+        except OstlerError:  # the store is away: whoever has it back makes the call
+            raise
+        except Exception as error:  # an edge: no call holds up those behind it
+            log.error("webhooks.call_failed", webhook=row.id, call=call.id, exc_info=error)
+            return Outcome(reason=f"this server could not make it ({type(error).__name__})")
+
     async def _call(self, row: WebhookRow, call: CallRow) -> None:
-        async with asyncio.timeout(_LEASE_SECONDS):
-            outcome = await self._tried(row, body_of(row.body), call)
+        outcome = await self._outcome(row, call)
         now, stopped = self._now(), None
         if outcome.status == GONE:
             stopped = f"{outcome.reason}: it wants no more calls"
