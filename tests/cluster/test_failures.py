@@ -13,7 +13,7 @@ import pytest
 from tests.cluster.conftest import Servers
 from tests.cluster.test_two_servers import at, following, sequences
 from tests.support.databases import Cluster
-from tests.support.patience import wait_until
+from tests.support.patience import stretched, wait_until
 from tests.support.serving import OSTLER, clean_env
 from tests.support.talk import Talk, said, stream
 
@@ -184,10 +184,14 @@ async def test_a_request_is_passed_on_once_and_no_further(servers: Servers, a: h
 def test_a_server_without_an_address_says_what_to_set(servers: Servers, tmp_path: Path) -> None:
     command = [*OSTLER, "serve", "--host", "0.0.0.0", "--port", "0", "--token", "secret-token"]
     command += ["--state-dir", str(tmp_path), "--database", servers.database]
-    done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        command, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=stretched(120)
+    )
     assert done.returncode == 1
     assert "--advertise http://" in done.stderr
     assert len(done.stderr.strip().splitlines()) == 1
     wrong = [*OSTLER, "serve", "--advertise", "10.0.0.1", "--state-dir", str(tmp_path)]
-    done = subprocess.run(wrong, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=120)
+    done = subprocess.run(
+        wrong, env=clean_env(tmp_path), capture_output=True, text=True, check=False, timeout=stretched(120)
+    )
     assert (done.returncode, "http://host:port" in done.stderr) == (2, True)

@@ -16,7 +16,7 @@ from urllib.parse import quote
 import httpx
 
 from tests.cluster.conftest import Servers
-from tests.support.patience import wait_until
+from tests.support.patience import stretched, wait_until
 from tests.support.serving import OSTLER, clean_env
 from tests.support.talk import Event, Talk, said, stream
 
@@ -250,7 +250,9 @@ def test_who_reads_leaves_nothing_behind(a: httpx.Client, b: httpx.Client) -> No
 def test_the_command_line_says_which_servers_local_runner_it_drains(servers: Servers, tmp_path: Path) -> None:
     def runners(server: str, *words: str) -> str:
         command = [*OSTLER, "--endpoint", servers.url(server), "runners", *words, "local"]
-        done = subprocess.run(command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=120)
+        done = subprocess.run(
+            command, env=clean_env(tmp_path), capture_output=True, text=True, check=True, timeout=stretched(120)
+        )
         return done.stdout
 
     whose = f"local of the server at {servers.url('b')}"

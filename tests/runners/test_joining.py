@@ -241,7 +241,7 @@ async def test_an_end_that_says_nothing_or_nonsense_is_sent_away(server: Running
         await greet(socket, HELLO)
         await socket.send(encode(HELLO) + b"more")
         with pytest.raises(LinkLost):
-            await asyncio.wait_for(every_message(socket), 60)
+            await asyncio.wait_for(every_message(socket), stretched(60))
     assert httpx.get(f"{server.url}/healthz").status_code == 200
 
 

@@ -13,6 +13,7 @@ from ostler.server.runners.shared import SharedLinks
 from ostler.server.store.records import RunnerKey, RunnerToken
 from ostler.server.store.sqlite.store import SqliteStore
 from tests.support.loopback import beating, goodbye_from, socket_pair
+from tests.support.patience import stretched
 
 NOW = "2026-01-01T00:00:00.000Z"
 HELLO = Hello(link=LINK_VERSION, version="1", boot="b", labels={}, slots=1, os="linux", arch="arm", hostname="h")
@@ -33,9 +34,9 @@ async def test_a_key_that_another_server_revoked_ends_the_link(tmp_path: Path) -
         assert (await greet(dialling, HELLO)).runner == "run_1"
         alive = asyncio.create_task(beating(dialling))
         await store.runner_keys.revoke("run_1", NOW)  # as any other server of this database would
-        goodbye = await asyncio.wait_for(goodbye_from(dialling), 60)
+        goodbye = await asyncio.wait_for(goodbye_from(dialling), stretched(60))
         assert (goodbye.final, goodbye.reason) == (True, "Its key was revoked.")
-        await asyncio.wait_for(serving, 60)
+        await asyncio.wait_for(serving, stretched(60))
         alive.cancel()
         await asyncio.wait([alive])
     await store.close()
