@@ -103,6 +103,7 @@ for (const [size, options] of [["desk", {}], ["phone", PHONE]]) {
     await startSession(api, undefined, { title: `Alone ${size}` });
     const page = await openPage(browser, server.url, options);
     await page.getByRole("link", { name: new RegExp(`Brew ${size}.*tea`, "s") }).first().waitFor();
+    if (options.viewport) await page.getByRole("button", { name: "Filter" }).click();
     await page.getByLabel("Group by").selectOption("folder");
     await page.getByRole("heading", { name: /^tea \d/ }).waitFor();
     await page.getByRole("heading", { name: /^A folder of its own/ }).waitFor();
@@ -126,6 +127,7 @@ test("what narrows the list can be read on a phone", async () => {
   const id = await startSession(api, "mock: say here", { cwd: project });
   await idle(id);
   const page = await openPage(browser, server.url, PHONE);
+  await page.getByRole("button", { name: "Filter" }).click();
   await page.getByLabel("Folder or repository").waitFor();
   for (const name of ["Agent", "State", "Folder or repository", "Group by"]) {
     const { width } = await page.getByLabel(name, { exact: true }).boundingBox();

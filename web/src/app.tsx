@@ -2,11 +2,7 @@
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { connection } from "./api/connection";
-import { ConnectPage } from "./pages/connect";
-import SessionsPage from "./pages/sessions";
 import { Boundary } from "./parts/boundary";
-import { Help } from "./parts/help";
-import { Palette } from "./parts/palette";
 import { Toasts } from "./parts/toasts";
 import { Shell, switcherOf } from "./shell";
 import { isForeign } from "./state/keys";
@@ -19,6 +15,12 @@ import { useSelected, useStore } from "./state/store";
 import { nextUnread, useAttention } from "./state/attention";
 import { collected, collectTyped } from "./state/typed";
 
+/** It is on its way while the rest begins, if it is the page that was asked for. */
+const sessions = location.pathname === "/" ? import("./pages/sessions") : undefined;
+const SessionsPage = lazy(() => sessions ?? import("./pages/sessions"));
+const ConnectPage = lazy(() => import("./pages/connect"));
+const Palette = lazy(() => import("./parts/palette"));
+const Help = lazy(() => import("./parts/help"));
 const SessionPage = lazy(() => import("./pages/session"));
 const ReviewPage = lazy(() => import("./pages/review"));
 const NewPage = lazy(() => import("./pages/new"));
@@ -55,14 +57,16 @@ export function App() {
   const needsConnect = choosing || link === "refused" || (link === "lost" && isEmpty);
   if (needsConnect) {
     return (
-      <ConnectPage
-        key={link}
-        reason={error}
-        onDone={() => {
-          setChoosing(false);
-          startOverview();
-        }}
-      />
+      <Suspense fallback={null}>
+        <ConnectPage
+          key={link}
+          reason={error}
+          onDone={() => {
+            setChoosing(false);
+            startOverview();
+          }}
+        />
+      </Suspense>
     );
   }
   return <Frame onConnect={() => setChoosing(true)} />;
@@ -84,14 +88,20 @@ function Frame({ onConnect }: { onConnect(): void }) {
         </Boundary>
       </Shell>
       {overlay === "palette" && (
-        <Palette
-          onClose={() => setOverlay(undefined)}
-          onHelp={() => setOverlay("help")}
-          onConnect={onConnect}
-          onPair={() => setOverlay("pair")}
-        />
+        <Suspense fallback={null}>
+          <Palette
+            onClose={() => setOverlay(undefined)}
+            onHelp={() => setOverlay("help")}
+            onConnect={onConnect}
+            onPair={() => setOverlay("pair")}
+          />
+        </Suspense>
       )}
-      {overlay === "help" && <Help onClose={() => setOverlay(undefined)} />}
+      {overlay === "help" && (
+        <Suspense fallback={null}>
+          <Help onClose={() => setOverlay(undefined)} />
+        </Suspense>
+      )}
       {overlay === "pair" && (
         <Suspense fallback={null}>
           <Pairing onClose={() => setOverlay(undefined)} />
@@ -156,6 +166,7 @@ function useGlobalKeys(setOverlay: (overlay: "palette" | "help") => void): void 
     const listen = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
+        if (!document.querySelector("dialog[open]")) collectTyped();
         setOverlay("palette");
         return;
       }

@@ -17,7 +17,7 @@ import { useMemo, useState, type ReactNode } from "react";
 import { Link, useLocation } from "wouter";
 import { connection, connectTo } from "./api/connection";
 import type { Session } from "./api/types";
-import { titleOf } from "./pages/sessions";
+import { titleOf } from "./state/titles";
 import { Dot, needOf, newsOf, waitsForLimit, wordOf } from "./parts/status";
 import { Who } from "./parts/who";
 import { placeOf } from "./state/places";
@@ -77,11 +77,12 @@ export function Shell({
           </Link>
           <span className="flex-1" />
           {asks + unread > 0 && (
-            <Link
-              href="/inbox"
-              className={`chip min-h-10 px-3 ${asks ? "bg-warn-soft text-warn" : "bg-ok-soft text-ok"}`}
-            >
-              {asks ? `${asks} waiting` : `${unread} new`}
+            <Link href="/inbox" className="flex min-h-10 items-center px-1">
+              <span
+                className={`rounded-full px-2.5 py-0.5 text-xs font-medium ${asks ? "bg-warn-soft text-warn" : "bg-ok-soft text-ok"}`}
+              >
+                {asks ? `${asks} waiting` : `${unread} new`}
+              </span>
             </Link>
           )}
         </div>

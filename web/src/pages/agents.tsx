@@ -3,6 +3,7 @@ import { Check, CircleDashed, Download, KeyRound, LoaderCircle, Minus } from "lu
 import { useEffect } from "react";
 import { Link } from "wouter";
 import type { Agent } from "../api/types";
+import { AgentMark } from "../parts/agent_mark";
 import { orSay, say } from "../parts/toasts";
 import { catalogue, installAgent, loadAgents, readiness } from "../state/agents";
 import { loadLogins, logins, openedLogin } from "../state/logins";
@@ -45,7 +46,8 @@ function AgentCard({ agent }: { agent: Agent }) {
   };
   return (
     <li className="card flex flex-col gap-1 p-3">
-      <div className="flex items-baseline gap-2">
+      <div className="flex items-center gap-2">
+        <AgentMark agent={agent.id} />
         <h2 className="font-medium">{agent.name}</h2>
         <span className="truncate text-2xs text-dim">{agent.version}</span>
       </div>
@@ -59,7 +61,6 @@ function AgentCard({ agent }: { agent: Agent }) {
         {agent.id}
         {Boolean(agent.unparsedFrames) && ` · ${agent.unparsedFrames} unreadable messages`}
       </p>
-      {!agent.installed && agent.installHint && <p className="text-2xs text-dim">{agent.installHint}</p>}
       {agent.versionHint && <p className="text-2xs text-warn">{agent.versionHint}</p>}
       <div className="mt-auto flex gap-2 pt-2">
         <Link

@@ -5,7 +5,7 @@ import { connection, connectTo } from "../api/connection";
 import type { WayToSignIn } from "../api/types";
 import { CopyButton } from "../parts/code";
 
-export function ConnectPage({ reason, onDone }: { reason?: string; onDone(): void }) {
+export default function ConnectPage({ reason, onDone }: { reason?: string; onDone(): void }) {
   const known = connection.get();
   const [endpoint, setEndpoint] = useState(known.endpoint || location.origin);
   const [token, setToken] = useState(known.token);

@@ -1,5 +1,5 @@
 // Everything that waits for a person, of all sessions, and what has ended and was not seen.
-import { Bell, BellRing, Check, Volume2, VolumeX } from "lucide-react";
+import { Bell, BellRing, Check, Inbox as InboxIcon, Volume2, VolumeX } from "lucide-react";
 import { useEffect, useMemo, useState } from "react";
 import { Link } from "wouter";
 import type { Session } from "../api/types";
@@ -15,7 +15,7 @@ import { canPush, pushed, startPush, stopPush } from "../state/push";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { markRead, seen, unreadOf } from "../state/unread";
-import { titleOf } from "./sessions";
+import { titleOf } from "../state/titles";
 
 export default function InboxPage() {
   const { asks, sessions, link } = useStore(overview);
@@ -38,7 +38,12 @@ export default function InboxPage() {
         )}
         <Notify />
       </header>
-      {!count && <p className="p-6 text-dim">{link === "connecting" ? "Loading." : "Nothing waits for you."}</p>}
+      {!count && (
+        <div className="mx-auto mt-[12dvh] max-w-80 p-6 text-center text-dim">
+          {link !== "connecting" && <InboxIcon size={40} strokeWidth={1.25} className="mx-auto mb-3" aria-hidden />}
+          <p>{link === "connecting" ? "Loading." : "Nothing waits for you."}</p>
+        </div>
+      )}
       <ol className="mx-auto max-w-[54rem] space-y-4 p-3 sm:p-5">
         {asks.map((ask, index) => {
           const session = sessions.get(ask.sessionId);
@@ -47,7 +52,9 @@ export default function InboxPage() {
               key={ask.askId}
               aria-current={asks.length > 1 && index === at ? "true" : undefined}
               ref={(node) => void (index === at && asks.length > 1 && node?.scrollIntoView({ block: "nearest" }))}
-              className={asks.length > 1 && index === at ? "-mx-2 rounded-lg bg-accent-soft px-2 pb-2" : ""}
+              className={
+                asks.length > 1 && index === at ? "-mx-2 -mt-1.5 rounded-lg bg-accent-soft px-2 pt-1.5 pb-2" : ""
+              }
               onFocus={() => moveTo(index)}
             >
               <p className="mb-1 flex items-center gap-2 text-xs text-dim">

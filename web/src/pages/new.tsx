@@ -19,10 +19,10 @@ import {
   KEY,
   like,
   missingOf,
-  PERMISSIONS,
   remembered,
   type Draft,
 } from "../state/draft";
+import { PERMISSIONS } from "../state/permissions";
 import { takeTyped } from "../state/typed";
 import { meant, useFirstOffers } from "../session/commands";
 import { LIST_ID, Suggestions, useOffer } from "../session/suggestions";
@@ -112,7 +112,7 @@ export default function NewPage() {
             onOpen={setOpen}
           />
           {chosen && !chosen.installed && (
-            <p className="text-2xs text-dim">It is installed when the session first needs it. {chosen.installHint}</p>
+            <p className="text-2xs text-dim">It is installed when the session first needs it.</p>
           )}
           {problem && (
             <p

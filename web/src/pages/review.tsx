@@ -5,7 +5,7 @@ import { Link, useLocation, useSearch } from "wouter";
 import { Virtualizer, type VirtualizerHandle } from "virtua";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
-import { Counts } from "../parts/diff";
+import { Counts } from "../parts/counts";
 import { orSay, say } from "../parts/toasts";
 import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
@@ -380,10 +380,10 @@ function FileHead(props: {
   const { file } = props.row;
   const Sign = props.isOpen ? ChevronDown : ChevronRight;
   return (
-    <div className="mt-2 flex items-center gap-2 border-y border-line bg-sunken px-2 py-1 font-sans">
+    <div className="mt-2 flex flex-wrap items-center gap-x-2 border-y border-line bg-sunken px-2 py-1 font-sans">
       <button
         type="button"
-        className="flex min-w-0 flex-1 items-center gap-1 text-left pointer-coarse:min-h-10"
+        className="flex min-w-0 flex-1 items-center gap-1 text-left max-sm:basis-full pointer-coarse:min-h-10"
         aria-expanded={props.isOpen}
         onClick={props.onToggle}
       >

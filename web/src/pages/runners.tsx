@@ -13,7 +13,7 @@ import { followRunners, healthOf, isBuiltIn, loadRunners, originOf, runners } fr
 import { overview } from "../state/sessions";
 import { useSelected, useStore } from "../state/store";
 import { AddRunner } from "./add_runner";
-import { titleOf } from "./sessions";
+import { titleOf } from "../state/titles";
 
 const TONES = { ok: "text-ok", warn: "text-warn", bad: "text-bad", dim: "text-dim" };
 const NEEDS: Need[] = ["waiting", "working", "idle"];

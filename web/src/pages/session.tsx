@@ -2,14 +2,13 @@
 import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, useLocation, useSearch } from "wouter";
 import { Boundary } from "../parts/boundary";
-import { AskCard } from "../session/asks";
 import { Composer, QueueList } from "../session/composer";
 import { useHead, useLive } from "../session/context";
 import { Entered } from "../session/entered";
 import { pressEscape } from "../session/escape";
 import { SessionHeader } from "../session/header";
 import type { Tab } from "../session/panel";
-import { Enlarge, LargePicture, type Shown } from "../session/picture";
+import { Enlarge, type Shown } from "../session/picture";
 import { Timeline } from "../session/timeline";
 import { isForeign } from "../state/keys";
 import { visited } from "../state/recent";
@@ -17,6 +16,8 @@ import { overview } from "../state/sessions";
 import { useSelected } from "../state/store";
 import { isUnread, markRead, seen } from "../state/unread";
 
+const AskCard = lazy(() => import("../session/asks").then(({ AskCard }) => ({ default: AskCard })));
+const LargePicture = lazy(() => import("../session/large_picture"));
 const Panel = lazy(() => import("../session/panel"));
 
 export default function SessionPage({ id }: { id: string }) {
@@ -93,7 +94,7 @@ function View({ title }: { title: string }) {
   return (
     <Enlarge value={setLarge}>
       <div className="relative flex h-full min-w-0">
-        <section className="flex min-w-0 flex-1 flex-col" aria-label={title}>
+        <section className="@container flex min-w-0 flex-1 flex-col" aria-label={title}>
           <SessionHeader panelOpen={tab !== undefined} onPanel={() => setTab(tab ? undefined : "changes")} />
           <Boundary what="The timeline">
             <Timeline />
@@ -109,7 +110,7 @@ function View({ title }: { title: string }) {
         <Suspense fallback={null}>
           {tab && <Panel tab={tab} onTab={setTab} onClose={() => setTab(undefined)} />}
         </Suspense>
-        {large && <LargePicture {...large} onClose={() => setLarge(undefined)} />}
+        <Suspense fallback={null}>{large && <LargePicture {...large} onClose={() => setLarge(undefined)} />}</Suspense>
       </div>
     </Enlarge>
   );
@@ -122,16 +123,18 @@ function AskDock() {
   if (!asks.length) return null;
   return (
     <div className="max-h-[45dvh] space-y-2 overflow-auto" role="region" aria-label="Waiting for you" tabIndex={0}>
-      {asks.map((ask, index) => (
-        <AskCard
-          key={ask.id}
-          sessionId={live.id}
-          askId={ask.id}
-          permission={ask.permission}
-          question={ask.question}
-          keys={index === 0}
-        />
-      ))}
+      <Suspense fallback={null}>
+        {asks.map((ask, index) => (
+          <AskCard
+            key={ask.id}
+            sessionId={live.id}
+            askId={ask.id}
+            permission={ask.permission}
+            question={ask.question}
+            keys={index === 0}
+          />
+        ))}
+      </Suspense>
     </div>
   );
 }

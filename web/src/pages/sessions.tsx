@@ -1,14 +1,14 @@
 // All sessions by what they need: those that wait for a person come first.
-import { Plus, Search } from "lucide-react";
+import { ListFilter, Plus, Search } from "lucide-react";
 import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent } from "react";
 import { Virtualizer } from "virtua";
 import { Link, useLocation } from "wouter";
 import type { SearchHit, Session } from "../api/types";
 import { AgentMark } from "../parts/agent_mark";
-import { Counts } from "../parts/diff";
+import { Counts } from "../parts/counts";
 import { toneOf, whyUnseen, wordsOf } from "../parts/pull_request";
 import { hasFailed, needOf, StatusWord, waitsForLimit } from "../parts/status";
-import { ago, duration, moment, money } from "../parts/text";
+import { ago, duration, moment, money, turnsOf } from "../parts/text";
 import { useNow } from "../parts/now";
 import { SaidRow } from "./said";
 import { useSaid, type Said } from "../state/said";
@@ -16,6 +16,7 @@ import { EXAMPLES } from "../state/draft";
 import { isForeign } from "../state/keys";
 import { placeOf, placesOf } from "../state/places";
 import { overview, searchOnServer, steps } from "../state/sessions";
+import { matches, titleOf } from "../state/titles";
 import { useSelected, useStore } from "../state/store";
 import { isUnread, seen, type Seen } from "../state/unread";
 
@@ -43,23 +44,13 @@ type Line =
   | { kind: "said"; hit: SearchHit }
   | { kind: "more" };
 
-export function titleOf(session: Session): string {
-  return session.title || (session.key !== session.id ? session.key : "Untitled");
-}
-
-export function matches(session: Session, words: string[]): boolean {
-  const labels = Object.entries(session.labels).map(([name, value]) => `${name}=${value}`);
-  const { title, key, id, agent, model, cwd, vcs } = session;
-  const text = [title, key, id, agent.type, model, cwd, vcs.url, vcs.path, ...labels].join("\n").toLowerCase();
-  return words.every((word) => text.includes(word));
-}
-
 export default function SessionsPage() {
   const { sessions, total, loading, link } = useStore(overview);
   const [text, setText] = useState("");
   const [agent, setAgent] = useState("");
   const [need, setNeed] = useState<Show>("");
   const [place, setPlace] = useState("");
+  const [filters, setFilters] = useState(false);
   const [by, setBy] = useState<By>(() => (localStorage.getItem(BY) === "folder" ? "folder" : "state"));
   const known = useStore(seen);
   const lines = useMemo(
@@ -97,57 +88,69 @@ export default function SessionsPage() {
             }}
           />
         </div>
-        <select
-          className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
-          aria-label="Agent"
-          value={agent}
-          onChange={(event) => setAgent(event.target.value)}
+        <div className={`order-3 grid w-full grid-cols-2 gap-2 sm:contents ${filters ? "" : "max-sm:hidden"}`}>
+          <select
+            className="field sm:w-auto"
+            aria-label="Agent"
+            value={agent}
+            onChange={(event) => setAgent(event.target.value)}
+          >
+            <option value="">All agents</option>
+            {agents.map((name) => (
+              <option key={name}>{name}</option>
+            ))}
+          </select>
+          <select
+            className="field sm:w-auto"
+            aria-label="State"
+            value={need}
+            onChange={(event) => setNeed(event.target.value as Show)}
+          >
+            <option value="">All states</option>
+            {GROUPS.map(([name, title]) => (
+              <option key={name} value={name}>
+                {title}
+              </option>
+            ))}
+            <option value="archived">Archived</option>
+          </select>
+          {places.length > 0 && (
+            <>
+              <select
+                className="field sm:w-auto sm:max-w-44"
+                aria-label="Folder or repository"
+                value={place}
+                onChange={(event) => setPlace(event.target.value)}
+              >
+                <option value="">All folders</option>
+                {places.map(({ key, name }) => (
+                  <option key={key} value={key}>
+                    {name}
+                  </option>
+                ))}
+              </select>
+              <select
+                className="field sm:w-auto"
+                aria-label="Group by"
+                value={by}
+                onChange={(event) => (setBy(event.target.value as By), localStorage.setItem(BY, event.target.value))}
+              >
+                <option value="state">By state</option>
+                <option value="folder">By folder</option>
+              </select>
+            </>
+          )}
+        </div>
+        <button
+          type="button"
+          className="btn order-1 sm:hidden"
+          aria-label="Filter"
+          aria-expanded={filters}
+          aria-pressed={Boolean(agent || need || place)}
+          onClick={() => setFilters(!filters)}
         >
-          <option value="">All agents</option>
-          {agents.map((name) => (
-            <option key={name}>{name}</option>
-          ))}
-        </select>
-        <select
-          className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
-          aria-label="State"
-          value={need}
-          onChange={(event) => setNeed(event.target.value as Show)}
-        >
-          <option value="">All states</option>
-          {GROUPS.map(([name, title]) => (
-            <option key={name} value={name}>
-              {title}
-            </option>
-          ))}
-          <option value="archived">Archived</option>
-        </select>
-        {places.length > 0 && (
-          <>
-            <select
-              className="field order-3 w-auto grow basis-2/5 sm:order-none sm:max-w-44 sm:grow-0 sm:basis-auto"
-              aria-label="Folder or repository"
-              value={place}
-              onChange={(event) => setPlace(event.target.value)}
-            >
-              <option value="">All folders</option>
-              {places.map(({ key, name }) => (
-                <option key={key} value={key}>
-                  {name}
-                </option>
-              ))}
-            </select>
-            <select
-              className="field order-3 w-auto grow basis-2/5 sm:order-none sm:grow-0 sm:basis-auto"
-              aria-label="Group by"
-              value={by}
-              onChange={(event) => (setBy(event.target.value as By), localStorage.setItem(BY, event.target.value))}
-            >
-              <option value="state">By state</option>
-              <option value="folder">By folder</option>
-            </select>
-          </>
-        )}
+          <ListFilter size={15} aria-hidden />
+        </button>
         <Link data-needs="operator" className="btn btn-main order-1 sm:order-none" href="/new">
           <Plus size={14} aria-hidden /> New session
         </Link>
@@ -179,8 +182,9 @@ function Nothing({ loading, filtered }: { loading: boolean; filtered: boolean })
   if (loading) return <p className="p-6 text-dim">Loading sessions.</p>;
   if (filtered) return <p className="p-6 text-dim">No session matches.</p>;
   return (
-    <div className="p-6">
-      <p className="mb-1 font-medium">No sessions yet.</p>
+    <div className="mx-auto mt-[8dvh] max-w-[34rem] p-6">
+      <img src="/favicon.svg" alt="" className="mb-4 size-14" />
+      <p className="mb-1 text-sm font-semibold">No sessions yet.</p>
       <p className="mb-4 max-w-prose text-dim">
         A session is a conversation with one agent in one folder. The mock agent needs no account, so it is a good first
         one.
@@ -321,8 +325,8 @@ function List({ lines, more }: { lines: Line[]; more: () => void }) {
 
 function Group({ line }: { line: Extract<Line, { kind: "group" }> }) {
   return (
-    <h2 className="px-3 pt-4 pb-1 text-2xs font-medium text-dim sm:px-4">
-      {line.title} <span className="tabular-nums">{line.count}</span>
+    <h2 className={`px-3 pt-4 pb-1 text-2xs font-semibold sm:px-4 ${line.name === "needs" ? "text-warn" : "text-dim"}`}>
+      {line.title} <span className="font-normal tabular-nums">{line.count}</span>
       {line.here && (
         <Link
           className="thumb ml-3 rounded text-accent underline-offset-2 hover:underline"
@@ -414,9 +418,7 @@ const Row = memo(function Row({ session, unread, group, now }: RowProps) {
       <span className="hidden w-16 text-right text-2xs text-dim tabular-nums sm:block">
         {usage && money(usage.cost ?? {})}
       </span>
-      <span className="hidden w-14 text-right text-2xs text-dim tabular-nums sm:block">
-        {session.turnCount === 1 ? "1 turn" : `${session.turnCount} turns`}
-      </span>
+      <span className="hidden w-14 text-right text-2xs text-dim tabular-nums sm:block">{turnsOf(session)}</span>
       <time
         className="w-9 text-right text-2xs text-dim tabular-nums"
         dateTime={session.updatedAt}

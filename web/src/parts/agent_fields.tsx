@@ -1,7 +1,7 @@
 // How an agent is to work: model, effort, mode and permissions, for a new session and for one that runs.
 import { useId, useState, type ReactNode } from "react";
 import type { Agent, PermissionMode } from "../api/types";
-import { PERMISSIONS } from "../state/draft";
+import { PERMISSIONS } from "../state/permissions";
 
 export interface Choice {
   model: string;

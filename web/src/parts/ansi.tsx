@@ -1,6 +1,5 @@
 // Output of commands with its colours; only the end of long output is drawn until one asks for all.
-import { AnsiUp } from "ansi_up";
-import { memo, useMemo, useState } from "react";
+import { memo, useEffect, useMemo, useState } from "react";
 import type { TerminalChunk } from "../state/rows";
 
 const SHOWN_LINES = 40;
@@ -30,17 +29,26 @@ export const Output = memo(function Output({ chunks, label }: { chunks: Terminal
 });
 
 const Piece = memo(function Piece({ chunk }: { chunk: TerminalChunk }) {
-  const html = useMemo(() => toHtml(chunk.text), [chunk.text]);
-  const isError = chunk.stream === "stderr";
-  return (
-    <span className={isError ? "text-bad" : ""} data-stream={chunk.stream} dangerouslySetInnerHTML={{ __html: html }} />
+  const text = useMemo(() => overwritten(chunk.text), [chunk.text]);
+  const toHtml = useColours(text.includes("\x1b"));
+  const look = { className: chunk.stream === "stderr" ? "text-bad" : "", "data-stream": chunk.stream };
+  return toHtml ? (
+    <span {...look} dangerouslySetInnerHTML={{ __html: toHtml(text) }} />
+  ) : (
+    <span {...look}>{text.replace(COLOUR, "")}</span>
   );
 });
 
-function toHtml(text: string): string {
-  const ansi = new AnsiUp();
-  ansi.use_classes = true;
-  return ansi.ansi_to_html(overwritten(text));
+const COLOUR = /\x1b\[[0-9;]*m/g;
+let reader: ((text: string) => string) | undefined;
+
+/** What makes colours of codes: loaded with the first output that has some, which has its place before that. */
+function useColours(isNeeded: boolean): typeof reader {
+  const [, arrived] = useState(Boolean(reader));
+  useEffect(() => {
+    if (isNeeded && !reader) void import("./ansi_colours").then(({ toHtml }) => ((reader = toHtml), arrived(true)));
+  }, [isNeeded]);
+  return isNeeded ? reader : undefined;
 }
 
 /** A carriage return starts the line anew, as progress bars do. */

@@ -13,10 +13,13 @@ export const LOOKS: Record<DiffLine["kind"], string> = {
 };
 export const SIGNS: Partial<Record<DiffLine["kind"], string>> = { added: "+", removed: "-" };
 
-export const Diff = memo(function Diff({ text, label, meta = false }: { text: string; label: string; meta?: boolean }) {
+export default memo(function DiffLines({ text, label, meta = false }: { text: string; label: string; meta?: boolean }) {
   const path = useMemo(() => pathOf(text), [text]);
   const [all, setAll] = useState(false);
-  const lines = useMemo(() => readDiff(text).filter((line) => meta || line.kind !== "meta"), [text, meta]);
+  const lines = useMemo(
+    () => readDiff(text).filter((line) => meta || !(line.kind === "meta" || isWhole(line))),
+    [text, meta],
+  );
   const shown = all ? lines : lines.slice(0, SHOWN);
   return (
     <div className="code max-h-[32rem] overflow-auto" tabIndex={0} role="group" aria-label={label}>
@@ -37,6 +40,11 @@ export const Diff = memo(function Diff({ text, label, meta = false }: { text: st
     </div>
   );
 });
+
+/** The head of a piece that is all of a new file: where it stands is plain. */
+function isWhole({ kind, text }: DiffLine): boolean {
+  return kind === "hunk" && text.startsWith("@@ -0,0 +1");
+}
 
 interface LineProps {
   line: DiffLine;
@@ -59,14 +67,5 @@ function Line({ line, lines, at, path }: LineProps) {
         <span className="pr-3 whitespace-pre" dangerouslySetInnerHTML={{ __html: html }} />
       )}
     </div>
-  );
-}
-
-export function Counts({ added, removed }: { added: number; removed: number }) {
-  if (!added && !removed) return null;
-  return (
-    <span className="font-mono text-2xs whitespace-nowrap">
-      <span className="text-ok">+{added}</span> <span className="text-bad">−{removed}</span>
-    </span>
   );
 }

@@ -55,7 +55,7 @@ const KEYS: [string, [string, string][]][] = [
   ],
 ];
 
-export function Help({ onClose }: { onClose(): void }) {
+export default function Help({ onClose }: { onClose(): void }) {
   const single = useStore(singleKeys);
   return (
     <Dialog label="Keyboard" onClose={onClose} className="w-[42rem]">

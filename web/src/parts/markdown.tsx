@@ -1,7 +1,6 @@
-// Markdown of agents: cut into blocks, of which only the last changes while text streams in.
-import DOMPurify from "dompurify";
-import { Marked, type Token, type Tokens } from "marked";
-import { memo, useMemo, type MouseEvent, type ReactNode } from "react";
+// Markdown of agents as elements, never as HTML: cut into blocks, of which only the last changes while text streams in.
+import { Lexer, type Token, type Tokens } from "marked";
+import { Fragment, memo, useMemo, type MouseEvent, type ReactNode } from "react";
 import { useLocation } from "wouter";
 import { fileOf, fileOfLink, filesIn, type FilePlace } from "../state/paths";
 import { Code } from "./code";
@@ -11,25 +10,7 @@ type PictureOf = (path: string, name: string) => ReactNode;
 /** Where in the page a file of the session is shown. */
 export type HrefOf = (place: FilePlace) => string;
 
-const escaped = (text: string) => text.replace(/[&<>"]/g, (found) => `&#${found.charCodeAt(0)};`);
-
-const marked = new Marked({
-  gfm: true,
-  breaks: true,
-  renderer: {
-    // Raw HTML is shown as text, and pictures that are not in the session's folder as links: opening a session must
-    // not call anybody.
-    html: ({ text }) => escaped(text),
-    image: ({ href, text }) => `<a href="${escaped(href)}">${escaped(text || href)}</a>`,
-  },
-});
-
-DOMPurify.addHook("afterSanitizeAttributes", (node) => {
-  if (node.tagName === "A") {
-    node.setAttribute("target", "_blank");
-    node.setAttribute("rel", "noreferrer noopener");
-  }
-});
+const OPTIONS = { gfm: true, breaks: true };
 
 interface Props {
   text: string;
@@ -53,14 +34,7 @@ export const Markdown = memo(function Markdown({ text, pictureOf, hrefOf }: Prop
         return picture ? (
           <div key={index}>{pictureOf(picture.path, picture.name)}</div>
         ) : (
-          <Block
-            key={index}
-            type={block.type}
-            raw={block.raw}
-            hrefOf={hrefOf}
-            lang={block.type === "code" ? block.lang : undefined}
-            text={block.type === "code" ? block.text : ""}
-          />
+          <TopBlock key={index} token={block} hrefOf={hrefOf} />
         );
       })}
     </div>
@@ -69,7 +43,7 @@ export const Markdown = memo(function Markdown({ text, pictureOf, hrefOf }: Prop
 
 export function blocksOf(text: string): Token[] {
   try {
-    return marked.lexer(text).filter((token) => token.type !== "space" && token.type !== "def");
+    return Lexer.lex(text, OPTIONS).filter((token) => token.type !== "space" && token.type !== "def");
   } catch {
     return [{ type: "code", raw: text, text }];
   }
@@ -87,74 +61,168 @@ export function pictureIn(block: Token): { path: string; name: string } | undefi
   }
 }
 
-const Block = memo(function Block({
-  type,
-  raw,
-  hrefOf,
-  lang,
-  text,
-}: {
-  type: string;
-  raw: string;
-  hrefOf: HrefOf;
-  lang?: string;
-  text: string;
-}) {
-  const html = useMemo(
-    () => (type === "code" ? "" : htmlOf(marked.parse(raw, { async: false }), hrefOf)),
-    [type, raw, hrefOf],
+const TopBlock = memo(
+  function TopBlock({ token, hrefOf }: { token: Token; hrefOf: HrefOf }) {
+    return token.type === "code" ? blockOf(token, hrefOf) : <div>{blockOf(token, hrefOf)}</div>;
+  },
+  (one, other) =>
+    one.token.raw === other.token.raw && one.token.type === other.token.type && one.hrefOf === other.hrefOf,
+);
+
+/** Raw HTML is shown as text: nothing that an agent writes becomes an element but what is named here. */
+function blockOf(token: Token, hrefOf: HrefOf, isLoose = true): ReactNode {
+  switch (token.type) {
+    case "code":
+      return <Code text={token.text} language={token.lang} />;
+    case "heading": {
+      const Heading = `h${token.depth}` as "h1";
+      return <Heading>{inline(token.tokens, hrefOf)}</Heading>;
+    }
+    case "paragraph":
+      return <p>{inline(token.tokens, hrefOf)}</p>;
+    case "blockquote":
+      return <blockquote>{blocks(token.tokens, hrefOf)}</blockquote>;
+    case "list":
+      return <List list={token as Tokens.List} hrefOf={hrefOf} />;
+    case "table":
+      return <Table table={token as Tokens.Table} hrefOf={hrefOf} />;
+    case "hr":
+      return <hr />;
+    case "text": {
+      const inside = inline(token.tokens ?? [token], hrefOf);
+      return isLoose ? <p>{inside}</p> : inside;
+    }
+    case "space":
+    case "def":
+      return null;
+    default:
+      return inline([token], hrefOf);
+  }
+}
+
+function blocks(tokens: readonly Token[] = [], hrefOf: HrefOf, isLoose = true): ReactNode[] {
+  return tokens.map((token, index) => <Fragment key={index}>{blockOf(token, hrefOf, isLoose)}</Fragment>);
+}
+
+function List({ list, hrefOf }: { list: Tokens.List; hrefOf: HrefOf }) {
+  const items = list.items.map((item, index) => <li key={index}>{blocks(item.tokens, hrefOf, item.loose)}</li>);
+  return list.ordered ? <ol start={list.start || undefined}>{items}</ol> : <ul>{items}</ul>;
+}
+
+function Table({ table, hrefOf }: { table: Tokens.Table; hrefOf: HrefOf }) {
+  const cells = (row: Tokens.TableCell[], Cell: "th" | "td") =>
+    row.map(({ tokens, align }, index) => (
+      <Cell key={index} style={align ? { textAlign: align } : undefined}>
+        {inline(tokens, hrefOf)}
+      </Cell>
+    ));
+  return (
+    <table>
+      <thead>
+        <tr>{cells(table.header, "th")}</tr>
+      </thead>
+      <tbody>
+        {table.rows.map((row, index) => (
+          <tr key={index}>{cells(row, "td")}</tr>
+        ))}
+      </tbody>
+    </table>
   );
-  if (type === "code") return <Code text={text} language={lang} />;
-  return <div dangerouslySetInnerHTML={{ __html: html }} />;
-});
-
-/** What is safe to show, with links to the session's files where a link, a code span or the text names one. */
-function htmlOf(unsafe: string, hrefOf: HrefOf): string {
-  const root = document.createElement("div");
-  root.append(DOMPurify.sanitize(unsafe, { RETURN_DOM_FRAGMENT: true }));
-  for (const link of root.querySelectorAll("a")) {
-    const place = fileOfLink(link.getAttribute("href") ?? "");
-    if (place) pointTo(link, hrefOf(place));
-  }
-  for (const code of root.querySelectorAll(":not(pre) > code")) {
-    const place = code.closest("a") ? undefined : fileOf(code.textContent);
-    if (place) wrapped(code, hrefOf(place));
-  }
-  for (const text of textsOf(root)) {
-    const pieces = filesIn(text.data);
-    if (pieces.length < 2 && typeof pieces[0] === "string") continue;
-    text.replaceWith(
-      ...pieces.map((piece) => (typeof piece === "string" ? piece : named(piece.text, hrefOf(piece.place)))),
-    );
-  }
-  return root.innerHTML;
 }
 
-function textsOf(root: Element): Text[] {
-  const walker = document.createTreeWalker(root, NodeFilter.SHOW_TEXT);
-  const texts: Text[] = [];
-  while (walker.nextNode()) {
-    const text = walker.currentNode as Text;
-    if (!text.parentElement!.closest("a, code, pre")) texts.push(text);
+/** What stands in a line; paths in its text are links, unless they stand in one. */
+function inline(tokens: readonly Token[] = [], hrefOf: HrefOf, isLinked = false): ReactNode[] {
+  const nodes: ReactNode[] = [];
+  let text = "";
+  const flush = () => {
+    if (text) nodes.push(isLinked ? text : <Named key={nodes.length} text={text} hrefOf={hrefOf} />);
+    text = "";
+  };
+  for (const token of tokens) {
+    const more = wordsOf(token);
+    if (more !== undefined) {
+      text += more;
+      continue;
+    }
+    flush();
+    nodes.push(<Fragment key={nodes.length}>{inlineOf(token, hrefOf, isLinked)}</Fragment>);
   }
-  return texts;
+  flush();
+  return nodes;
 }
 
-function pointTo(link: HTMLAnchorElement, href: string): HTMLAnchorElement {
-  link.setAttribute("href", href);
-  link.setAttribute("data-file", "");
-  link.removeAttribute("target");
-  return link;
+function inlineOf(token: Token, hrefOf: HrefOf, isLinked: boolean): ReactNode {
+  switch (token.type) {
+    case "strong":
+      return <strong>{inline(token.tokens, hrefOf, isLinked)}</strong>;
+    case "em":
+      return <em>{inline(token.tokens, hrefOf, isLinked)}</em>;
+    case "del":
+      return <del>{inline(token.tokens, hrefOf, isLinked)}</del>;
+    case "br":
+      return <br />;
+    case "checkbox":
+      return <input type="checkbox" checked={token.checked} disabled readOnly />;
+    case "codespan": {
+      const place = isLinked ? undefined : fileOf(token.text);
+      const code = <code>{token.text}</code>;
+      return place ? <FileLink href={hrefOf(place)}>{code}</FileLink> : code;
+    }
+    case "link":
+      return linkTo(token.href, inline(token.tokens, hrefOf, true), hrefOf);
+    case "image": // one that is not in the session's folder is a link: opening a session must not call anybody
+      return linkTo(token.href, token.text || token.href, hrefOf);
+    default:
+      return inline("tokens" in token ? token.tokens : [], hrefOf, isLinked);
+  }
 }
 
-function named(text: string, href: string): HTMLAnchorElement {
-  const link = pointTo(document.createElement("a"), href);
-  link.textContent = text;
-  return link;
+/** A token that is nothing but text. */
+function wordsOf(token: Token): string | undefined {
+  if (token.type === "text") return token.tokens ? undefined : withoutReferences(token.text);
+  return token.type === "escape" || token.type === "html" ? token.text : undefined;
 }
 
-function wrapped(code: Element, href: string): void {
-  const link = pointTo(document.createElement("a"), href);
-  code.replaceWith(link);
-  link.append(code);
+let reader: HTMLTextAreaElement | undefined;
+
+/** `&amp;` and its like as the letters that they stand for. */
+function withoutReferences(text: string): string {
+  return text.replace(/&(#\d+|#x[\da-f]+|[a-z][a-z\d]*);/gi, (reference) => {
+    reader ??= document.createElement("textarea");
+    reader.innerHTML = reference;
+    return reader.value;
+  });
+}
+
+const LEADS_OUT = /^(https?:|mailto:|tel:|\/\/|#)/i;
+
+function linkTo(href: string, inside: ReactNode, hrefOf: HrefOf): ReactNode {
+  const place = fileOfLink(href);
+  if (place) return <FileLink href={hrefOf(place)}>{inside}</FileLink>;
+  if (!LEADS_OUT.test(href)) return inside;
+  return (
+    <a href={href} target="_blank" rel="noreferrer noopener">
+      {inside}
+    </a>
+  );
+}
+
+function FileLink({ href, children }: { href: string; children: ReactNode }) {
+  return (
+    <a href={href} data-file="">
+      {children}
+    </a>
+  );
+}
+
+function Named({ text, hrefOf }: { text: string; hrefOf: HrefOf }) {
+  return filesIn(text).map((piece, index) =>
+    typeof piece === "string" ? (
+      piece
+    ) : (
+      <FileLink key={index} href={hrefOf(piece.place)}>
+        {piece.text}
+      </FileLink>
+    ),
+  );
 }

@@ -1,13 +1,14 @@
 // Everything by name: Ctrl+K or Cmd+K, a few letters, Enter.
-import { useMemo, useState, type KeyboardEvent } from "react";
+import { Fragment, useEffect, useMemo, useState, type KeyboardEvent } from "react";
 import { useLocation } from "wouter";
-import { matches, titleOf } from "../pages/sessions";
+import { matches, titleOf } from "../state/titles";
 import { actionsOf } from "../session/actions";
 import { may, type Need } from "../state/me";
 import { openedPrompts } from "../state/prompts";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { toggleTheme } from "../state/theme";
+import { takeTyped } from "../state/typed";
 import { writtenFor } from "../state/written";
 import { Dialog } from "./dialog";
 import { Dot, needOf } from "./status";
@@ -21,6 +22,11 @@ interface Entry {
   run(): void;
 }
 
+function groupOf({ id, session }: Entry): string {
+  if (session) return "Sessions";
+  return id.startsWith("own-") ? "This session" : "Go to";
+}
+
 const RANK = { waiting: 0, working: 1, idle: 2, ended: 3 };
 
 interface Props {
@@ -30,9 +36,10 @@ interface Props {
   onPair(): void;
 }
 
-export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
+export default function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
   const { sessions } = useStore(overview);
   const [text, setText] = useState("");
+  useEffect(() => takeTyped((typed) => setText((known) => known + typed.replaceAll("\n", ""))), []);
   const [at, setAt] = useState(0);
   const [path, go] = useLocation();
   const entries = useMemo(() => {
@@ -130,20 +137,26 @@ export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
         className="max-h-[50dvh] overflow-auto p-1"
       >
         {entries.map((entry, index) => (
-          <li
-            key={entry.id}
-            id={`palette-${entry.id}`}
-            role="option"
-            aria-selected={index === selected}
-            ref={index === selected ? (node) => node?.scrollIntoView({ block: "nearest" }) : undefined}
-            className={`flex cursor-pointer items-center gap-2 rounded px-3 py-1.5 ${index === selected ? "bg-hover" : ""}`}
-            onMouseMove={() => setAt(index)}
-            onClick={() => run(entry)}
-          >
-            {entry.session && <Dot session={entry.session} />}
-            <span className="min-w-0 flex-1 truncate">{entry.label}</span>
-            <span className="text-2xs text-dim">{entry.hint}</span>
-          </li>
+          <Fragment key={entry.id}>
+            {groupOf(entry) !== (index > 0 && groupOf(entries[index - 1]!)) && (
+              <li role="presentation" className="px-3 pt-2 pb-0.5 text-2xs font-medium text-dim">
+                {groupOf(entry)}
+              </li>
+            )}
+            <li
+              id={`palette-${entry.id}`}
+              role="option"
+              aria-selected={index === selected}
+              ref={index === selected ? (node) => node?.scrollIntoView({ block: "nearest" }) : undefined}
+              className={`flex cursor-pointer items-center gap-2 rounded px-3 py-1.5 ${index === selected ? "bg-hover" : ""}`}
+              onMouseMove={() => setAt(index)}
+              onClick={() => run(entry)}
+            >
+              {entry.session && <Dot session={entry.session} />}
+              <span className="min-w-0 flex-1 truncate">{entry.label}</span>
+              <span className="text-2xs text-dim">{entry.hint}</span>
+            </li>
+          </Fragment>
         ))}
         {!entries.length && <li className="px-3 py-2 text-dim">Nothing matches.</li>}
       </ul>

@@ -42,6 +42,12 @@ export function lasting(ms: number): string {
   return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
+/** The turns of a conversation, without those that a rewind left behind. */
+export function turnsOf({ turnCount, turnsLeftBehind = 0 }: { turnCount: number; turnsLeftBehind?: number }): string {
+  const count = turnCount - turnsLeftBehind;
+  return count === 1 ? "1 turn" : `${count} turns`;
+}
+
 export function short(count: number): string {
   if (count < 1000) return String(count);
   if (count < 1_000_000) return `${(count / 1000).toFixed(count < 10_000 ? 1 : 0)}k`;

@@ -91,7 +91,7 @@ function PermissionCard({ sessionId, askId, permission, keys }: AskProps & { per
       </p>
       <Details metadata={permission.metadata} action={permission.action} sessionId={sessionId} cwd={cwd} />
       {reason === undefined ? (
-        <div className="mt-2 flex flex-wrap gap-2">
+        <div className="mt-2 flex flex-wrap gap-2 max-sm:[&>button]:flex-1">
           <button
             data-needs="operator"
             type="button"
@@ -297,12 +297,12 @@ function OneQuestion({ name, question, chosen, own, keys, onChoose, onOwn }: One
         {question.options.map((option, index) => (
           <label
             key={option.label}
-            className={`btn items-start ${chosen.includes(option.label) ? "border-accent bg-accent-soft" : ""}`}
+            className={`btn max-sm:w-full max-sm:justify-start ${option.description ? "items-start" : ""} ${chosen.includes(option.label) ? "border-accent bg-accent-soft" : ""}`}
           >
             <input
               type={question.multi_select ? "checkbox" : "radio"}
               name={name}
-              className="mt-1"
+              className={option.description ? "mt-1" : ""}
               checked={chosen.includes(option.label)}
               onChange={() => onChoose(option.label)}
             />

@@ -4,7 +4,7 @@ import { useEffect, useState } from "react";
 import { Link } from "wouter";
 import { api, messageOf } from "../api/client";
 import type { Comment, Difference } from "../api/types";
-import { Counts } from "../parts/diff";
+import { Counts } from "../parts/counts";
 import { orSay } from "../parts/toasts";
 import { useComments } from "../state/comments";
 import { useHead, useLive, useOpen } from "./context";

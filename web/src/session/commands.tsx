@@ -149,6 +149,14 @@ function named(name: string, hint?: string | null): ReactNode {
 
 const known = new Map<string, { paths: string[]; truncated: boolean; changes: number; at: number }>();
 const FRESH = 30_000;
+/** Sessions whose files are known; a list may have a hundred thousand names. */
+const MOST_LISTS = 4;
+
+function keepList(id: string, list: NonNullable<ReturnType<typeof known.get>>): void {
+  known.delete(id);
+  known.set(id, list);
+  if (known.size > MOST_LISTS) known.delete(known.keys().next().value!);
+}
 
 /** The files of the session, read again when the agent has changed something. */
 function useFiles(wanted: boolean) {
@@ -163,7 +171,7 @@ function useFiles(wanted: boolean) {
     api.paths(live.id).then(
       (found) => {
         const next = { ...found, changes: changes.length, at: Date.now() };
-        known.set(live.id, next);
+        keepList(live.id, next);
         if (!gone) (setListed(next), setProblem(undefined));
       },
       (error: Error) => !gone && setProblem(error.message),

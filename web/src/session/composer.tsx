@@ -1,6 +1,15 @@
 // Where prompts are written: send, queue, steer or interrupt, with files and with what may be named in them.
 import { Bookmark, ChevronDown, SendHorizontal, Square, X } from "lucide-react";
-import { useEffect, useRef, useState, type ClipboardEvent, type DragEvent, type KeyboardEvent } from "react";
+import {
+  lazy,
+  Suspense,
+  useEffect,
+  useRef,
+  useState,
+  type ClipboardEvent,
+  type DragEvent,
+  type KeyboardEvent,
+} from "react";
 import { Link, useLocation } from "wouter";
 import { api } from "../api/client";
 import type { QueueEntry, WhenBusy } from "../api/types";
@@ -10,12 +19,14 @@ import { openedPrompts } from "../state/prompts";
 import { useSelected } from "../state/store";
 import { keepWritten, writtenFor } from "../state/written";
 import { AgentSettings } from "./agent_settings";
-import { AttachButton, AttachedList, bodyOf, readFiles, type Attached } from "./attached";
+import { AttachButton, bodyOf, type Attached } from "./attached";
 import { useHead, useLive, useWish } from "./context";
 import { armed, pressEscape } from "./escape";
 import { meant, ownCommand, useSessionOffers } from "./commands";
 import { LIST_ID, Suggestions, useOffer } from "./suggestions";
 import { textOf } from "./words";
+
+const AttachedList = lazy(() => import("./attached_files"));
 
 export function Composer() {
   const live = useLive();
@@ -72,8 +83,12 @@ export function Composer() {
     else return;
     event.preventDefault();
   };
-  const add = (files: Iterable<File>) =>
-    void readFiles([...files]).then((found) => setAttached((known) => [...known, ...found]));
+  const add = (files: Iterable<File>) => {
+    const all = [...files]; // the browser takes them back after the event
+    void import("./attached_files")
+      .then(({ readFiles }) => readFiles(all))
+      .then((found) => setAttached((known) => [...known, ...found]));
+  };
 
   return (
     <form
@@ -85,7 +100,11 @@ export function Composer() {
       onDrop={(event: DragEvent) => (event.preventDefault(), add(event.dataTransfer.files))}
     >
       <Suggestions offer={offer} />
-      <AttachedList all={attached} onRemove={(gone) => setAttached(attached.filter((one) => one !== gone))} />
+      {attached.length > 0 && (
+        <Suspense fallback={null}>
+          <AttachedList all={attached} onRemove={(gone) => setAttached(attached.filter((one) => one !== gone))} />
+        </Suspense>
+      )}
       <textarea
         ref={field}
         rows={1}

@@ -1,16 +1,16 @@
 // The head of a session: what it is, how it is, and what can be done with it.
 import { ChevronRight, Ellipsis, PanelRight, WifiOff } from "lucide-react";
-import { useState } from "react";
+import { lazy, Suspense, useState } from "react";
 import { Link as RouteLink, useLocation } from "wouter";
 import { api } from "../api/client";
 import type { Session } from "../api/types";
 import { AgentMark } from "../parts/agent_mark";
-import { Confirm } from "../parts/dialog";
+import { Confirm } from "../parts/confirm";
 import { Menu } from "../parts/menu";
 import { StatusWord, waitsForLimit } from "../parts/status";
 import { short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
-import { PERMISSIONS } from "../state/draft";
+import { PERMISSIONS } from "../state/permissions";
 import { placeOf } from "../state/places";
 import { useMay } from "../state/me";
 import { overview, refresh } from "../state/sessions";
@@ -19,9 +19,11 @@ import { useSelected } from "../state/store";
 import { wish } from "../state/wishes";
 import { actionsOf } from "./actions";
 import { useHead, useLive, usePlaced, useWish } from "./context";
-import { RestartAgent, RestoreFiles } from "./course";
 import { DeliverButton, PullRequestLink } from "./deliver";
 import { useWorkspace } from "./workspace";
+
+const RestartAgent = lazy(() => import("./course").then(({ RestartAgent }) => ({ default: RestartAgent })));
+const RestoreFiles = lazy(() => import("./course").then(({ RestoreFiles }) => ({ default: RestoreFiles })));
 
 export function activityOf({ summary }: Head): "idle" | "working" | "waiting" {
   if (summary.asks.length) return "waiting";
@@ -40,11 +42,11 @@ export function SessionHeader({ panelOpen, onPanel }: { panelOpen: boolean; onPa
   const agent = summary.agent ?? session?.agent.type;
   return (
     <header className="flex flex-wrap items-center gap-x-3 gap-y-1 border-b border-line px-3 py-2 sm:px-4 lg:min-h-11">
-      <div className="flex min-w-0 flex-1 basis-60 items-center gap-2">
+      <div className="flex min-w-0 flex-1 basis-28 items-center gap-2">
         {agent && <AgentMark agent={agent} />}
         <Title />
       </div>
-      <div className="flex flex-wrap items-center gap-x-3 text-xs text-dim max-lg:order-last max-lg:w-full">
+      <div className="flex flex-wrap items-center gap-x-3 text-xs text-dim @max-3xl:order-last @max-3xl:w-full">
         <StatusWord session={{ ...placed, status: summary.status, activity }} />
         <Limit />
         <button
@@ -172,7 +174,8 @@ function Context() {
           style={{ width: `${Math.max(2, share * 100)}%` }}
         />
       </span>
-      {short(usage.context_used)} of {short(usage.context_window)}
+      {short(usage.context_used)}
+      <span className="-ml-0.5 @max-lg:hidden">of {short(usage.context_window)}</span>
     </span>
   );
 }
@@ -267,8 +270,10 @@ function Actions() {
           onConfirm={() => void orSay(api.act(live.id, "cancel"))}
         />
       )}
-      {asking === "restart" && <RestartAgent onClose={() => setAsking(undefined)} />}
-      {asking === "restore" && <RestoreFiles onClose={() => setAsking(undefined)} />}
+      <Suspense fallback={null}>
+        {asking === "restart" && <RestartAgent onClose={() => setAsking(undefined)} />}
+        {asking === "restore" && <RestoreFiles onClose={() => setAsking(undefined)} />}
+      </Suspense>
       {asking === "delete" && (
         <Confirm
           title="Delete this session?"

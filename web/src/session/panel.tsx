@@ -6,8 +6,9 @@ import { api } from "../api/client";
 import type { MadeRepository } from "../api/types";
 import { Boundary } from "../parts/boundary";
 import { CopyButton } from "../parts/code";
-import { Counts, Diff } from "../parts/diff";
-import { moment, money, short } from "../parts/text";
+import { Counts } from "../parts/counts";
+import { Diff } from "../parts/diff";
+import { moment, money, short, turnsOf } from "../parts/text";
 import { orSay } from "../parts/toasts";
 import { isOwnCheckout, placeOf } from "../state/places";
 import type { ChangedFile } from "../state/rows";
@@ -224,7 +225,7 @@ function Details() {
     ["Variables", session.envNames.join(", ")],
     ["MCP servers", session.mcpServers.join(", ")],
     ["Created", moment(session.createdAt)],
-    ["Turns", String(summary.turnCount)],
+    ["Holds", turnsOf(placed ?? session)],
     [
       "Tokens of the turn",
       usage && [usage.input_tokens, usage.output_tokens].map((count) => short(count ?? 0)).join(" in, ") + " out",

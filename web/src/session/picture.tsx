@@ -3,7 +3,6 @@ import { FileText } from "lucide-react";
 import { createContext, useContext, useEffect, useState } from "react";
 import { Link } from "wouter";
 import { api } from "../api/client";
-import { Dialog } from "../parts/dialog";
 import { fileHref } from "../state/paths";
 import { useLive } from "./context";
 
@@ -40,21 +39,8 @@ export function Picture({ path, name = nameOf(path) }: { path: string; name?: st
   );
 }
 
-export function LargePicture({ path, name, onClose }: Shown & { onClose(): void }) {
-  const picture = usePicture(path);
-  return (
-    <Dialog label={name} onClose={onClose} className="w-fit">
-      {picture === "none" ? (
-        <FileChip path={path} />
-      ) : (
-        picture && <img src={picture} alt={name} className="max-h-[70dvh] max-w-full object-contain" />
-      )}
-    </Dialog>
-  );
-}
-
 /** An address of the picture's data for as long as it is shown; "none" if there is no such picture. */
-function usePicture(path: string): string | undefined {
+export function usePicture(path: string): string | undefined {
   const { id } = useLive();
   const [url, setUrl] = useState<string>();
   useEffect(() => {

@@ -1,7 +1,7 @@
 // The lines of a review, with their colours.
 import { MessageSquarePlus } from "lucide-react";
 import { useColours } from "../parts/coloured";
-import { LOOKS, SIGNS } from "../parts/diff";
+import { LOOKS, SIGNS } from "../parts/diff_lines";
 import { isCode, numberOf, sideOf, type Chosen } from "../state/comments";
 import type { DiffLine } from "../state/diff";
 import type { Placed, ReviewRow } from "../state/review";

@@ -5,7 +5,8 @@ import { Link } from "wouter";
 import { Output } from "../parts/ansi";
 import { Boundary } from "../parts/boundary";
 import { Code, languageOf } from "../parts/code";
-import { Counts, Diff } from "../parts/diff";
+import { Counts } from "../parts/counts";
+import { Diff } from "../parts/diff";
 import { clock, duration, forPage, moment, money, short } from "../parts/text";
 import { orSay, say } from "../parts/toasts";
 import { api } from "../api/client";
@@ -99,14 +100,18 @@ function RowLink({ row }: { row: Row }) {
 function TurnLine({ row }: { row: TurnRow }) {
   const bad = row.outcome && row.outcome !== "completed";
   return (
-    <div className="flex items-center gap-2 pt-3 text-2xs text-dim">
+    <div className="flex items-center gap-2 pt-3 text-2xs whitespace-nowrap text-dim">
       <span className="font-medium">Turn {row.number}</span>
       <span title={moment(row.at)}>{clock(row.at)}</span>
-      {row.endedAt && <span>{duration(row.at, row.endedAt)}</span>}
-      {row.usage && <UsageWords usage={row.usage} />}
+      {row.endedAt && <span className="@max-md:hidden">{duration(row.at, row.endedAt)}</span>}
+      {row.usage && (
+        <span className="flex gap-2 @max-2xl:hidden">
+          <UsageWords usage={row.usage} />
+        </span>
+      )}
       {bad && <span className={row.outcome === "failed" ? "text-bad" : "text-warn"}>{row.outcome}</span>}
       {row.rewound && <span className="text-warn">rewound</span>}
-      <span className="h-px flex-1 bg-line" />
+      <span className="h-px min-w-2 flex-1 bg-line" />
       <TurnActions row={row} />
     </div>
   );

@@ -14,7 +14,8 @@ import {
 import { useMemo, type ReactNode } from "react";
 import { Output } from "../parts/ansi";
 import { Code, languageOf } from "../parts/code";
-import { Counts, Diff } from "../parts/diff";
+import { Counts } from "../parts/counts";
+import { Diff } from "../parts/diff";
 import { lasting } from "../parts/text";
 import { countChanges, diffOfEdit } from "../state/diff";
 import type { TerminalChunk, ToolRow } from "../state/rows";

@@ -3,7 +3,7 @@ import { GitFork, Rewind, Undo2 } from "lucide-react";
 import { useState } from "react";
 import { useLocation } from "wouter";
 import { api, messageOf } from "../api/client";
-import { Confirm } from "../parts/dialog";
+import { Confirm } from "../parts/confirm";
 import { orSay, say } from "../parts/toasts";
 import type { LiveSession } from "../state/live";
 import { isOwnCheckout } from "../state/places";
@@ -26,7 +26,7 @@ export function TurnActions({ row }: { row: TurnRow }) {
   const isBusy = useHead((head) => head.summary.turn !== undefined);
   if (!workspace || !row.endedAt || row.rewound) return null;
   return (
-    <span className="flex flex-wrap gap-1">
+    <span className="flex gap-1">
       {!isBusy && <UndoTurn row={row} />}
       {!isOwn && <GoBack row={row} />}
     </span>
@@ -47,7 +47,7 @@ function UndoTurn({ row }: { row: TurnRow }) {
   return (
     <>
       <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking(true)}>
-        <Undo2 size={12} aria-hidden /> Undo
+        <Undo2 size={12} aria-hidden /> <span className="@max-md:sr-only">Undo</span>
       </button>
       {asking && (
         <Confirm
@@ -84,11 +84,11 @@ function GoBack({ row }: { row: TurnRow }) {
   return (
     <>
       <button data-needs="operator" type="button" className={BUTTON} onClick={() => void fork()}>
-        <GitFork size={12} aria-hidden /> Fork
+        <GitFork size={12} aria-hidden /> <span className="@max-md:sr-only">Fork</span>
       </button>
       {!isOver && (
         <button data-needs="operator" type="button" className={BUTTON} onClick={() => setAsking(true)}>
-          <Rewind size={12} aria-hidden /> Rewind
+          <Rewind size={12} aria-hidden /> <span className="@max-md:sr-only">Rewind</span>
         </button>
       )}
       {asking && (

@@ -33,11 +33,6 @@ export const PLACES: Record<Place, string> = {
   copy: "A private copy of a folder",
   git: "A git repository",
 };
-export const PERMISSIONS: Record<PermissionMode, string> = {
-  default: "Ask before risky steps",
-  plan: "Only look and plan",
-  bypass: "Allow everything",
-};
 const BLANK: Draft = {
   agent: "",
   prompt: "",
