@@ -7,7 +7,7 @@ import click
 from ostler.client.errors import ClientError
 
 _ERASE = "\r\x1b[K"
-_TOLD_AT = 2
+_SHOWN_AT = 2
 """The failure in a row that is told: a server that only starts again is there at the next look, most often."""
 
 
@@ -20,10 +20,10 @@ class Absence:
     def __call__(self, error: ClientError | None) -> None:
         if error is not None:
             self._failures += 1
-            if self._failures == _TOLD_AT:
+            if self._failures == _SHOWN_AT:
                 _say(f"{error} It is tried again until it answers; Ctrl-C leaves.")
             return
-        if self._failures >= _TOLD_AT:
+        if self._failures >= _SHOWN_AT:
             _say("The server answers again.")
         self._failures = 0
 

@@ -119,8 +119,8 @@ def api_error(status: int, content_type: str, body: bytes) -> OstlerApiError:
         return OstlerApiError(_problem.decode(body))
     except msgspec.MsgspecError:
         text = body.decode("utf-8", "replace")[:200].strip() if content_type.startswith("text/plain") else ""
-        said = f": {text.rstrip('.')}" if text else ""
-        detail = f"The server answered with status {status}{said}, and not as Ostler does. {_STRANGE}"
+        message = f": {text.rstrip('.')}" if text else ""
+        detail = f"The server answered with status {status}{message}, and not as Ostler does. {_STRANGE}"
         return OstlerApiError(
             Problem(type="about:blank", title="HTTP error", status=status, code=f"http_{status}", detail=detail)
         )
