@@ -44,7 +44,7 @@ _COMMAND = next(source.command for source in OstlerAdapter.sources if isinstance
 
 def section(scale: Scale) -> str:
     """All rounds, and the table."""
-    tries = 5 if scale is QUICK else 20
+    tries = 5 if scale is QUICK else 8
     ours: dict[str, list[float]] = {}
     mock: dict[str, list[float]] = {}
     for _ in range(scale.rounds):

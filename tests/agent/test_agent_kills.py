@@ -9,21 +9,20 @@ import pytest
 from ostler.conformance.model import ScriptedModel
 from tests.agent.killing import MOMENTS, WHOM, Killed, Moment, check, server_with
 
-_LONG_KILLS, _PARTS = 500, 10
+_KILLS, _LONG_KILLS, _PARTS = 20, 500, 10
 _CALLS = 25
 
 
-@pytest.mark.parametrize("kills", [4, pytest.param(8, marks=pytest.mark.lane("chaos"))])
-def test_a_turn_goes_on_whoever_is_killed_in_it(tmp_path: Path, model: ScriptedModel, kills: int) -> None:
+def test_a_turn_goes_on_whoever_is_killed_in_it(tmp_path: Path, model: ScriptedModel) -> None:
     with server_with(tmp_path / "state", model) as (_, api):
         killed = Killed(tmp_path / "state", api)
-        killed.begin(kills + 2)
-        for moment, whom in itertools.islice(itertools.cycle(itertools.product(MOMENTS, WHOM)), kills):
+        killed.begin(_KILLS + 2)
+        for moment, whom in itertools.islice(itertools.cycle(itertools.product(MOMENTS, WHOM)), _KILLS):
             killed.kill_at(moment, whom)
             if killed.kills % 2 == 0:
                 killed.comes_further()
-        check(killed, killed.until_over(), model, kills + 2)
-    assert killed.kills >= kills // 2
+        check(killed, killed.until_over(), model, _KILLS + 2)
+    assert killed.kills >= _KILLS // 2
 
 
 def test_a_turn_whose_agent_died_while_no_server_ran_goes_on(tmp_path: Path, model: ScriptedModel) -> None:
