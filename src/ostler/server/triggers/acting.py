@@ -25,8 +25,7 @@ from ostler.server.store.triggers import DeliveryJob, DeliveryRow, TriggerRow
 from ostler.server.tasks.orders import session_of, spec_of
 from ostler.server.templates.applying import filled, task_of, with_template
 from ostler.server.templates.service import found
-from ostler.server.triggers.liquid_texts import LiquidFault
-from ostler.server.triggers.mapping import Event, Words, words_of
+from ostler.server.triggers.mapping import Event, LiquidFault, Words, words_of
 from ostler.wire.sessions import CreateSession, SendMessage
 from ostler.wire.tasks import CreateTask
 from ostler.wire.triggers import NewTrigger

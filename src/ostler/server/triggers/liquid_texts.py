@@ -1,4 +1,7 @@
-"""Texts in Liquid, filled from events of strangers: no code, no files, no clock, and a bound for everything."""
+"""Texts in Liquid, filled from events of strangers: no code, no files, no clock, and a bound for everything.
+
+Imported where there is such a text: what this needs would make every server 6 MB larger and slower to start.
+"""
 
 import functools
 import time
@@ -12,6 +15,8 @@ from liquid import BoundTemplate, Environment, RenderContext, StrictDefaultUndef
 from liquid.builtin.output import Output, OutputNode
 from liquid.exceptions import LiquidError
 from liquid.stringify import to_liquid_string
+
+from ostler.server.triggers.mapping import LiquidFault, marked
 
 _MOST_OUTPUT = 100_000
 _MOST_SECONDS = 2.0
@@ -48,10 +53,6 @@ _FILTERS = frozenset(
 )
 OUTSIDE = "outside"
 """The variable that says how words from outside are marked."""
-
-
-class LiquidFault(Exception):
-    """A text that cannot be read, or filled with this event; says why."""
 
 
 class _Outside(OutputNode):
@@ -121,11 +122,6 @@ def _marked(text: str, context: RenderContext) -> str:
     mark = cast(str | None, context.globals.get(OUTSIDE))
     is_word = len(text) <= _LONGEST_WORD and all(each.isalnum() or each in "_./:#@+-" for each in text)
     return text if mark is None or is_word else marked(text, mark)
-
-
-def marked(text: str, mark: str) -> str:
-    """Words from outside between marks that nobody outside can know."""
-    return f"[outside {mark}]{text}[/outside {mark}]"
 
 
 @functools.cache

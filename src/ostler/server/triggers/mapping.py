@@ -11,13 +11,16 @@ from ostler.base.ids import NO_NAME, is_key, is_name
 from ostler.base.redaction import holds_secret
 from ostler.server.templates.reading import Definition, Variable
 from ostler.server.triggers import patterns
-from ostler.server.triggers.liquid_texts import LiquidFault, fault_of, filled, in_time, marked
 from ostler.server.triggers.signatures import secret_faults
 from ostler.wire.triggers import MOST_MAPPING, NewTrigger
 
 _MOST_EVENT = 20_000
 _LONGEST_LINE = 5
 """So many triggers may lead from one to the next."""
+
+
+class LiquidFault(Exception):
+    """A text that cannot be read, or filled with this event; says why."""
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
@@ -64,6 +67,8 @@ class Words(msgspec.Struct, frozen=True, kw_only=True):
 
 def checked(wanted: NewTrigger) -> NewTrigger:
     """A trigger that makes sense; everything that is wrong with it is told at once."""
+    from ostler.server.triggers.liquid_texts import fault_of  # noqa: PLC0415 - few servers have such texts
+
     faults = {} if is_name(wanted.name) else {"name": [NO_NAME]}
     faults |= patterns.faults_of(wanted.filter)
     mapping = wanted.mapping
@@ -167,22 +172,31 @@ def key_of(wanted: NewTrigger, event: Event) -> str | None:
     """The key of its session, if the event decides which; raises LiquidFault."""
     if wanted.mapping.key is None:
         return None
+    from ostler.server.triggers.liquid_texts import filled  # noqa: PLC0415 - few servers have such texts
+
     found = filled(wanted.mapping.key, event.context).strip()
     if not is_key(found):
         raise LiquidFault(f"mapping.key gives '{found[:80]}', which is no key: use 1 to 128 letters, digits and ._:-")
     return found
 
 
-@in_time()
+def marked(text: str, mark: str) -> str:
+    """Words from outside between marks that nobody outside can know."""
+    return f"[outside {mark}]{text}[/outside {mark}]"
+
+
 def words_of(wanted: NewTrigger, event: Event, definition: Definition | None) -> Words:
     """What an agent is told; raises LiquidFault."""
+    from ostler.server.triggers.liquid_texts import filled, in_time  # noqa: PLC0415 - few servers have such texts
+
     mark = secrets.token_hex(4)
     mapping, variables = wanted.mapping, {} if definition is None else definition.manifest.variables
     inputs = {}
-    for name, text in mapping.inputs.items():
-        value, variable = filled(text, event.context), variables.get(name)
-        inputs[name] = marked(value, mark) if variable is None else _typed(value, variable, mark)
-    prompt = None if mapping.prompt is None else filled(mapping.prompt, event.context, mark)
+    with in_time():
+        for name, text in mapping.inputs.items():
+            value, variable = filled(text, event.context), variables.get(name)
+            inputs[name] = marked(value, mark) if variable is None else _typed(value, variable, mark)
+        prompt = None if mapping.prompt is None else filled(mapping.prompt, event.context, mark)
     is_silent = prompt is None and not inputs
     whole = marked(msgspec.json.encode(event.event).decode()[:_MOST_EVENT], mark) if is_silent else ""
     return Words(mark=mark, prompt=prompt, inputs=inputs, whole=whole)

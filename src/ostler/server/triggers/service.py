@@ -30,8 +30,16 @@ from ostler.server.store.triggers import DeliveryRow, TriggerRow
 from ostler.server.store.triggers import Triggers as Rows
 from ostler.server.templates.applying import startable
 from ostler.server.templates.service import found
-from ostler.server.triggers.liquid_texts import LiquidFault
-from ostler.server.triggers.mapping import Event, check_fits, checked, circle_in, key_of, reason_against, words_of
+from ostler.server.triggers.mapping import (
+    Event,
+    LiquidFault,
+    check_fits,
+    checked,
+    circle_in,
+    key_of,
+    reason_against,
+    words_of,
+)
 from ostler.server.triggers.signatures import Sent, is_genuine, is_secret_header, name_of
 from ostler.wire.triggers import (
     Delivery,
