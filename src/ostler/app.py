@@ -413,9 +413,11 @@ def _pipeline(
     )
 
 
-def _people(settings: Settings, directory: Directory, clock: SystemClock, opened: AsyncExitStack) -> People:
+def _people(
+    settings: Settings, directory: Directory, clock: SystemClock, secret: bytes, opened: AsyncExitStack
+) -> People:
     oidc = _oidc(settings, directory, opened)
-    return People(oidc, _sign_ins(settings, oidc, directory, clock))
+    return People(oidc, _sign_ins(settings, oidc, directory, clock, secret))
 
 
 def _oidc(settings: Settings, directory: Directory, opened: AsyncExitStack) -> Oidc | None:
@@ -429,7 +431,9 @@ def _oidc(settings: Settings, directory: Directory, opened: AsyncExitStack) -> O
     return people
 
 
-def _sign_ins(settings: Settings, people: Oidc | None, directory: Directory, clock: SystemClock) -> SignIns | None:
+def _sign_ins(
+    settings: Settings, people: Oidc | None, directory: Directory, clock: SystemClock, secret: bytes
+) -> SignIns | None:
     if settings.no_token or not (settings.public_url or settings.is_loopback()):
         return None  # providers send nobody back to an address that they were not told
     ways: list[Way] = []
@@ -437,7 +441,7 @@ def _sign_ins(settings: Settings, people: Oidc | None, directory: Directory, clo
         ways.append(OidcWay(settings, people, _trust(settings)))
     if settings.github_client_id is not None:
         ways.append(GitHubWay(settings, _trust(settings)))
-    return SignIns(settings, ways, directory, clock) if ways else None
+    return SignIns(settings, ways, directory, clock, secret) if ways else None
 
 
 def _trust(settings: Settings) -> Trust:
@@ -469,11 +473,11 @@ async def _who(
     directory = Directory(store.access, clock, is_shared=peers is not None)
     await directory.refresh()
     opened.push_async_callback(directory.close)
-    return directory, _people(settings, directory, clock, opened)
+    return directory, _people(settings, directory, clock, await _session_secret(settings, peers), opened)
 
 
 async def _session_secret(settings: Settings, peers: Peers | None) -> bytes:
-    """What tokens of sessions are signed with: the same for all servers of a database."""
+    """What signs tokens of sessions and sign-ins that were begun: the same for all servers of a database."""
     if peers is not None:
         return peers.secret.encode()
     return await asyncio.to_thread(stored_secret, settings.state_dir / "session-tokens.key")

@@ -27,6 +27,8 @@ class Provider:
         self.issuer = issuer
         self.keys: dict[str, Any] = {}
         self.asked = 0
+        self.redeemed = 0
+        """How often somebody wanted tokens for a code."""
         self.is_away = False
         self.names_itself: str | None = None
         self.refresh_tokens: list[str] = []
@@ -73,6 +75,7 @@ class Provider:
 
     def _redeemed(self, form: dict[str, str], basic: str) -> tuple[int, dict[str, Any]]:
         """The tokens for a code, which is good once, and for the client that asked and can show that."""
+        self.redeemed += 1
         known = self.codes.pop(form.get("code", ""), None)
         proof = base64.urlsafe_b64encode(hashlib.sha256(form.get("code_verifier", "").encode()).digest()).rstrip(b"=")
         expected = base64.b64encode(f"{WEB_CLIENT}:{WEB_SECRET}".encode()).decode()

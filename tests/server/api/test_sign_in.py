@@ -1,5 +1,6 @@
 """Signing in in a browser: at a provider and back, what its cookie is good for, and what is refused on the way."""
 
+import base64
 import json
 import sqlite3
 from collections.abc import Iterator
@@ -171,6 +172,40 @@ def test_a_state_that_is_missing_another_or_used_before_is_refused(browser: http
     assert "has not begun" in assert_problem(browser.get(back), "sign_in_failed")["detail"]
     begin(browser)
     assert "another sign-in" in assert_problem(browser.get(back), "sign_in_failed")["detail"]
+
+
+def test_a_sign_in_that_this_server_did_not_begin_is_refused_before_its_provider_is_asked(
+    server: RunningServer, browser: httpx.Client, provider: Provider
+) -> None:
+    begin(browser)
+    content, _, signature = browser.cookies["ostler-begun"].partition(".")
+    began = json.loads(base64.urlsafe_b64decode(content + "=="))
+    changed = base64.urlsafe_b64encode(json.dumps({**began, "state": "s"}).encode()).rstrip(b"=").decode()
+    asked = provider.redeemed
+    for kept in (f"{changed}.{signature}", f"{changed}.", changed, json.dumps({**began, "state": "s"}), "\u00e4.b"):
+        back = {"code": "made-up", "state": "s", "iss": provider.issuer}
+        made_up = {b"cookie": f"ostler-begun={kept}".encode()}
+        answer = httpx.get(f"{server.url}/api/v1/sign-in/oidc/done", params=back, headers=made_up)
+        assert "has not begun" in assert_problem(answer, "sign_in_failed")["detail"]
+    assert provider.redeemed == asked
+
+
+def test_who_comes_back_wrong_too_often_is_not_heard_for_a_while(tmp_path: Path, provider: Provider) -> None:
+    more = ("--max-wrong-tokens", "3")
+    with (
+        running_server(tmp_path / "state", *settings_of(provider), *more) as server,
+        httpx.Client(base_url=server.url, timeout=60) as browser,
+    ):
+        asked = provider.redeemed
+        for _ in range(3):
+            back = provider.came(begin(browser))
+            provider.codes.clear()
+            assert_problem(browser.get(back), "sign_in_failed")
+        refused = browser.get(provider.came(begin(browser)))
+        assert_problem(refused, "too_many_wrong_tokens")
+        assert (provider.redeemed - asked, int(refused.headers["retry-after"]) <= 60) == (3, True)
+        with client_of(server, TOKEN) as token:
+            assert token.get("/me").status_code == 200
 
 
 @pytest.mark.parametrize(

@@ -331,7 +331,7 @@ class TooLarge(OstlerError):
 
 
 class TooManyWrongTokens(OstlerError):
-    """An address has sent wrong tokens, or wrong signatures to triggers, too often."""
+    """An address has sent wrong tokens, wrong signatures to triggers or wrong answers of a provider too often."""
 
     code, status, title = "too_many_wrong_tokens", 429, "Too many wrong tokens"
     template = (

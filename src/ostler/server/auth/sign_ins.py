@@ -2,20 +2,21 @@
 
 import base64
 import hashlib
+import hmac
 import re
 import secrets
 from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import NamedTuple, Protocol
-from urllib.parse import quote, unquote
 
 import msgspec
 
-from ostler.base.clock import Clock
-from ostler.base.errors import InvalidRequest, NotFound
+from ostler.base.clock import Clock, later
+from ostler.base.errors import InvalidRequest, NotFound, TooManyWrongTokens
 from ostler.base.errors.access import SignInFailed
 from ostler.base.ids import new_id
 from ostler.base.settings import Settings
+from ostler.base.wrong_tokens import WrongTokens
 from ostler.link.keys import hashed
 from ostler.server.auth.authenticator import AuthRequest
 from ostler.server.auth.claims import Grant, Person
@@ -41,15 +42,13 @@ class Begun(msgspec.Struct, frozen=True, kw_only=True):
     verifier: str
     next: str
     """The page to show then."""
+    until: str
+    """When it is too late to come back."""
 
     @property
     def challenge(self) -> str:
         """What the provider is told of the verifier (PKCE)."""
         return _base64(hashlib.sha256(self.verifier.encode()).digest())
-
-    def cookie(self) -> str:
-        """As the browser keeps it."""
-        return quote(msgspec.json.encode(self), safe="")
 
 
 class Back(msgspec.Struct, frozen=True, kw_only=True):
@@ -89,8 +88,13 @@ class Way(Protocol):
 class SignIns:
     """Implements Authenticator."""
 
-    def __init__(self, settings: Settings, ways: Sequence[Way], directory: Directory, clock: Clock) -> None:
+    def __init__(
+        self, settings: Settings, ways: Sequence[Way], directory: Directory, clock: Clock, secret: bytes
+    ) -> None:
+        """`secret` signs what browsers keep of a sign-in that was begun; servers that share it take each other's."""
         self.ways: Mapping[str, Way] = {way.id: way for way in ways}
+        self._secret = secret
+        self._wrong = WrongTokens(settings.max_wrong_tokens)
         self._public = (settings.public_url or "").rstrip("/")
         self._directory = directory
         self._clock = clock
@@ -122,20 +126,51 @@ class SignIns:
             reason = f"next is '{page[:60]}', and must be a path of this server such as /inbox."
             raise InvalidRequest(reason=reason, errors={"next": ["must be a path of this server"]})
         state, nonce, verifier = (secrets.token_urlsafe(32) for _ in range(3))
-        return Begun(way=way.id, state=state, nonce=nonce, verifier=verifier, next=page)
+        until = later(self._clock.now(), BEGUN_SECONDS)
+        return Begun(way=way.id, state=state, nonce=nonce, verifier=verifier, next=page, until=until)
 
-    def begun(self, cookie: str, way: Way, state: str) -> Begun:
-        """What a browser that comes back has begun; raises if it has not, or began another sign-in since."""
+    def written(self, begun: Begun) -> str:
+        """What a browser keeps of a sign-in that it began, as a cookie."""
+        content = msgspec.json.encode(begun)
+        return f"{_base64(content)}.{_base64(self._signature(content))}"
+
+    async def came_back(self, client: str, cookie: str, way: Way, back: Back, callback: str) -> tuple[Begun, Person]:
+        """Who came back, from what they began here; what we did not begin is refused before anybody is asked.
+
+        An address that comes back wrong too often is not heard for a while, as with wrong tokens.
+        """
+        self._wrong.check(client)
         try:
-            found = msgspec.json.decode(unquote(cookie), type=Begun)
-        except (msgspec.DecodeError, UnicodeDecodeError):
+            begun = self._begun(cookie, way, back.state)
+            person = await way.finish(begun, back, callback)
+        except SignInFailed as failed:
+            refusal = self._wrong.was_wrong(client)
+            if isinstance(refusal, TooManyWrongTokens):
+                raise refusal from failed
+            raise
+        self._wrong.was_right(client)
+        return begun, person
+
+    def _begun(self, cookie: str, way: Way, state: str) -> Begun:
+        """What a browser that comes back has begun; raises if it has not, or began another sign-in since."""
+        content, _, signature = cookie.partition(".")
+        try:
+            decoded = _from_base64(content)
+            is_ours = hmac.compare_digest(_from_base64(signature), self._signature(decoded))
+            found = msgspec.json.decode(decoded, type=Begun) if is_ours else None
+        except (ValueError, msgspec.MsgspecError):
+            found = None
+        if found is None or found.until <= self._clock.now():
             raise SignInFailed(
                 reason="This browser has not begun to sign in here, began long ago, or is signed in already."
-            ) from None
-        is_this = secrets.compare_digest(found.state.encode(), state.encode("utf-8", "replace"))
-        if not is_this or found.way != way.id or not _OWN_PATH.fullmatch(found.next):
+            )
+        is_this = hmac.compare_digest(found.state.encode(), state.encode("utf-8", "replace"))
+        if not is_this or found.way != way.id:
             raise SignInFailed(reason="This browser has begun another sign-in since.")
         return found
+
+    def _signature(self, content: bytes) -> bytes:
+        return hmac.digest(self._secret, b"sign-in." + content, "sha256")
 
     async def finish(self, way: Way, person: Person, earlier: Scope | None) -> tuple[str, Scope]:
         """Somebody is signed in: the secret of their cookie, which is known this once. An earlier sign-in is over."""
@@ -207,3 +242,7 @@ def mark_of(*facts: object) -> str:
 
 def _base64(content: bytes) -> str:
     return base64.urlsafe_b64encode(content).rstrip(b"=").decode()
+
+
+def _from_base64(text: str) -> bytes:
+    return base64.b64decode(text + "=" * (-len(text) % 4), altchars=b"-_", validate=True)

@@ -51,7 +51,7 @@ async def begin(services: Services, request: Asking, way: str, page: Page = "/")
         place = await found.begin(begun, _callback(sign_ins, request, way))
     except OstlerError as error:
         return _problem(error, request, sign_ins)
-    return _sent_on(place, _cookie(sign_ins, sign_ins.begun_cookie, begun.cookie(), BEGUN_SECONDS))
+    return _sent_on(place, _cookie(sign_ins, sign_ins.begun_cookie, sign_ins.written(begun), BEGUN_SECONDS))
 
 
 @get(
@@ -69,8 +69,8 @@ async def finish(services: Services, request: Asking, way: str) -> Response[Any]
     try:
         found = sign_ins.way(way)
         back = Back(**{name: request.query_params.get(key, "") for name, key in _BACK.items()})
-        begun = sign_ins.begun(_cookie_of(request, sign_ins.begun_cookie), found, back.state)
-        person = await found.finish(begun, back, _callback(sign_ins, request, way))
+        shown, client = _cookie_of(request, sign_ins.begun_cookie), client_of(request.scope)
+        begun, person = await sign_ins.came_back(client, shown, found, back, _callback(sign_ins, request, way))
         secret, scope = await sign_ins.finish(found, person, request.scope.get("user"))
     except OstlerError as error:
         note_refusal(request.scope, error)
