@@ -86,6 +86,10 @@ async def test_a_sign_in_has_another_hash_once_and_ends_with_all_of_its_actor(st
     assert await store.access.sign_in_renewed("sgn_1", LAST)
     assert not await store.access.sign_in_renewed("sgn_1", LATER)
     assert replace(renewed, former_until=LAST) in (await store.access.all()).sign_ins
+    assert await store.access.narrow_sign_in("sgn_1", "sgn_9", "[1]")
+    assert not await store.access.narrow_sign_in("sgn_1", "sgn_8", "[1]")
+    narrowed = replace(renewed, id="sgn_9", grants="[1]", former_until=LAST)
+    assert narrowed in (await store.access.all()).sign_ins
     assert await store.access.sign_out_everywhere(first.actor)
     assert (await store.access.all()).sign_ins == (others[1],)
 

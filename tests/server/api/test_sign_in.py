@@ -322,6 +322,32 @@ def test_only_an_admin_of_the_tenant_signs_others_out(server: RunningServer, pro
         assert me(browser)["actor"] == "oidc:anna"
 
 
+def test_an_admin_of_a_tenant_signs_people_out_of_that_tenant_only(tmp_path: Path, provider: Provider) -> None:
+    rules = [{"claim": "groups", "matches": "(?P<org>[a-z]+)", "role": "operator", "tenant": "{org}"}]
+    args = (*settings_of(provider), "--oidc-claims", json.dumps(rules))
+    with (
+        running_server(tmp_path / "state", *args) as server,
+        client_of(server, TOKEN) as token,
+        httpx.Client(base_url=server.url, timeout=60) as both,
+        httpx.Client(base_url=server.url, timeout=60) as alone,
+    ):
+        for tenant in ("acme", "umbrella"):
+            assert token.post("/tenants", json={"name": tenant}).status_code == 201
+        there = {"ostler-project": "acme/default"}
+        key = token.post("/api-keys", json={"name": "boss", "role": "admin"}, headers=there).json()["key"]
+        for browser, groups in ((both, ["acme", "umbrella"]), (alone, ["umbrella"])):
+            sign_in(browser, provider, groups=groups)
+        with client_of(server, key) as boss, both.stream("GET", "/api/v1/events?stream=true") as stream:
+            ended = boss.post("/members/sign-out", json={"actor": "oidc:anna"})
+            assert ended.json() == {"actor": "oidc:anna", "ended": 1}
+            assert all(True for _ in stream.iter_bytes())  # to its end
+        assert [me(browser)["tenant"] for browser in (both, alone)] == ["umbrella", "umbrella"]
+        assert_problem(both.get("/api/v1/me", headers=there), "not_found")
+        own = {"origin": server.url}
+        ended = both.post("/api/v1/members/sign-out", json={}, headers=own)
+        assert ended.json() == {"actor": "oidc:anna", "ended": 2}
+
+
 def test_the_secret_of_a_cookie_is_replaced_and_the_former_is_good_for_a_while(
     tmp_path: Path, provider: Provider
 ) -> None:

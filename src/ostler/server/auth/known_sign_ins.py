@@ -5,11 +5,14 @@ import secrets
 from collections.abc import Awaitable, Callable, Iterable
 from contextlib import suppress
 
+import msgspec
 from msgspec.structs import replace
 
 from ostler.base.clock import Clock, later
 from ostler.base.errors import StoreUnavailable
+from ostler.base.ids import new_id
 from ostler.link.keys import hashed
+from ostler.server.auth.claims import Grant
 from ostler.server.store.access import Access, SignInRow
 
 PREFIX = "sgn"
@@ -113,6 +116,21 @@ class KnownSignIns:
         await self._access.sign_out_everywhere(actor)
         await self._refresh()
         return len(ended)
+
+    async def end_in(self, actor: str, tenant: str) -> int:
+        """All of an actor are over in one tenant, as `end_all`; in others they are good still."""
+        await self._refresh()
+        ended = 0
+        for row in {row.id: row for row in self._by_hash.values() if row.actor == actor}.values():
+            grants = msgspec.json.decode(row.grants, type=tuple[Grant, ...])
+            left = tuple(grant for grant in grants if grant.tenant != tenant)
+            if not left:
+                await self._access.sign_out(row.id)
+            elif left != grants:  # by another id, so that what was opened in the tenant ends
+                await self._access.narrow_sign_in(row.id, new_id(PREFIX), msgspec.json.encode(left).decode())
+            ended += left != grants
+        await self._refresh()
+        return ended
 
 
 def _hashes(row: SignInRow) -> tuple[str, ...]:

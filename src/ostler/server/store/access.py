@@ -153,6 +153,10 @@ class Access(Protocol):
         """None of an actor is there any more; False if none was."""
         ...
 
+    def narrow_sign_in(self, sign_in: str, named: str, grants: str) -> "asyncio.Future[bool]":
+        """It has another id and these grants; False if it was not there."""
+        ...
+
     def renew_sign_in(self, sign_in: str, was: str, now: str, former: str, at: str) -> "asyncio.Future[bool]":
         """Its hash is `now` from then on, and `former` is good beside; False if the hash was not `was`."""
         ...

@@ -172,7 +172,10 @@ def list_members(services: Services, caller: Scope) -> MemberList:
 async def sign_out_everywhere(
     services: Services, caller: Scope, request: Request[Any, Any, Any], data: EndSignIns
 ) -> SignInsEnded:
-    """Sign somebody out in all browsers, and end what was opened there; admins of the tenant others than themselves."""
+    """Sign somebody out in all browsers, and end what was opened there.
+
+    Admins of a tenant sign others out of that tenant only.
+    """
     actor = caller.actor if data.actor is None else data.actor
     if (attempt := attempt_of(request.scope)) is not None:
         attempt.target = printable(actor)
@@ -182,7 +185,10 @@ async def sign_out_everywhere(
     if not is_known and (actor != caller.actor or caller.sign_in is None):
         hint = "`ostler members list` has the people who sign in; a key is taken back with `ostler keys revoke`."
         raise NotFound(what="person", value=printable(actor, 80), hint=hint)
-    return SignInsEnded(actor=actor, ended=await services.directory.sign_ins.end_all(actor))
+    known = services.directory.sign_ins
+    everywhere = actor == caller.actor or caller.reach == "server"
+    ended = await (known.end_all(actor) if everywhere else known.end_in(actor, caller.tenant))
+    return SignInsEnded(actor=actor, ended=ended)
 
 
 @get("/api-keys", operation_id="keys.list", tags=_TAGS, sync_to_thread=False, role="admin")

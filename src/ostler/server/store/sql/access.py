@@ -66,6 +66,10 @@ class SqlAccess:
         """Remove rows."""
         return self._change("DELETE FROM sign_ins WHERE actor = ?", (actor,))
 
+    def narrow_sign_in(self, sign_in: str, named: str, grants: str) -> "asyncio.Future[bool]":
+        """Change a row."""
+        return self._change("UPDATE sign_ins SET id = ?, grants = ? WHERE id = ?", (named, grants, sign_in))
+
     def renew_sign_in(self, sign_in: str, was: str, now: str, former: str, at: str) -> "asyncio.Future[bool]":
         """Change a row."""
         return self._change(_RENEW_SIGN_IN, (now, former, at, sign_in, was))
