@@ -103,6 +103,14 @@ def test_what_could_not_be_made_is_told_to_the_model_and_to_nobody_else(
     assert api.get("/schedules/nightly").status_code == 404
 
 
+def test_a_policy_for_a_session_that_asks_nothing_is_refused_at_once(api: httpx.Client, model: ScriptedModel) -> None:
+    policy = _propose(kind="policy", reason="The same again and again.", rules={"bash": "allow"})
+    session = _began(api, policy, "say Done.", permissionMode="bypass")
+    (told,) = _told(api, model, session)
+    assert "permissionMode bypass it asks nothing" in told
+    assert api.get("/asks", params={"session": session}).json()["items"] == []
+
+
 def test_a_policy_holds_from_the_yes_on_and_only_in_its_session(
     api: httpx.Client, model: ScriptedModel, tmp_path: Path
 ) -> None:

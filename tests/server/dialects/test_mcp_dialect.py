@@ -1,5 +1,6 @@
 """Other agents use this server through MCP, with the protocol's own client."""
 
+import asyncio
 import subprocess
 import sys
 from pathlib import Path
@@ -182,6 +183,33 @@ async def test_what_an_agent_proposes_is_made_when_a_person_says_yes(server: Run
     assert decided["actor"]
     for place in ("/schedules/tests", "/triggers/proposed"):
         assert api.delete(place).status_code == 204
+
+
+async def test_of_a_yes_and_a_no_at_the_same_moment_one_counts(server: RunningServer, api: httpx.Client) -> None:
+    texts = {"template.toml": 'name = "raced"\nprompt = "x"\n', "agent.toml": 'agent = "mock"'}
+    api.post("/templates", json={"files": [{"path": path, "text": text} for path, text in texts.items()]})
+    async with Client(f"{server.url}/mcp") as mcp, httpx.AsyncClient(base_url=api.base_url, timeout=60) as people:
+        session = (await call(mcp, "start_session", agent="mock"))["session_id"]
+        wanted = {"session_id": session, "template": "raced", "reason": "Why not.", "cron": "@yearly"}
+        for number in range(8):
+            ask = (await call(mcp, "propose_schedule", **wanted, name=f"race-{number}"))["ask_id"]
+            place = f"/sessions/{session}/permissions/{ask}/reply"
+            yes, no = await asyncio.gather(*(people.post(place, json={"reply": each}) for each in ("once", "reject")))
+            late = no if yes.status_code == 200 else yes
+            assert {yes.status_code, no.status_code} == {200, 409}
+            words = "allowed once" if late is no else "rejected"
+            assert words in assert_problem(late, "ask_resolved")["detail"]
+            made = (await people.get(f"/schedules/race-{number}")).status_code == 200
+            assert made is (late is no)
+    assert len(_resolved(api, session)) == 8
+    assert api.delete("/templates/raced").status_code in {204, 409}
+
+
+async def test_a_policy_is_not_proposed_where_nothing_is_asked(server: RunningServer) -> None:
+    async with Client(f"{server.url}/mcp") as mcp:
+        session = (await call(mcp, "start_session", agent="mock", permission_mode="bypass"))["session_id"]
+        wanted = {"session_id": session, "reason": "It asks again and again.", "rules": {"delete *": "allow"}}
+        assert "bypass" in await refused(mcp, "propose_policy", **wanted)
 
 
 async def test_a_policy_that_an_agent_proposes_holds_when_a_person_says_yes(

@@ -1,5 +1,6 @@
 """What an agent asks of people: the first one to decide wins, the second one hears what was decided."""
 
+import asyncio
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -13,7 +14,7 @@ from ostler.server.sessions.agent import SessionAgent
 from ostler.server.sessions.answers import check_answers
 from ostler.server.sessions.log.reads import Reads
 from ostler.server.sessions.policy import approves_plan
-from ostler.server.sessions.proposing import POLICY, PROPOSAL, with_rules
+from ostler.server.sessions.proposing import POLICY, PROPOSAL, Propose, Proposed, with_rules
 from ostler.server.sessions.session import SessionCore
 from ostler.server.sessions.settings import SessionChange
 from ostler.server.store.acting import deed
@@ -35,14 +36,25 @@ Confirm = Callable[[str, dict[str, Any]], Awaitable[None]]
 class Asks:
     """The asks of one session."""
 
-    def __init__(self, session: SessionCore, agent: SessionAgent, reads: Reads, confirm: Confirm) -> None:
+    def __init__(
+        self, session: SessionCore, agent: SessionAgent, reads: Reads, propose: Propose, confirm: Confirm
+    ) -> None:
         self._session = session
         self._agent = agent
         self._reads = reads
+        self._propose = propose
         self._confirm = confirm
+        self._deciding = asyncio.Lock()
+
+    async def read_proposal(self, project: str, wanted: dict[str, Any]) -> Proposed:
+        """What the agent proposes; raises if it could not be made."""
+        proposed = await self._propose(project, wanted)
+        self._check_policy(proposed.proposal)
+        return proposed
 
     async def propose(self, action: str, proposal: dict[str, Any]) -> Ask:
         """Ask people whether something that goes beyond the session is to be made; no rule decides that."""
+        self._check_policy(proposal)
         self._session.refuse_if_over("proposals")
         await self._session.refuse_if_full()
         ask_id = new_id("prp")
@@ -51,31 +63,43 @@ class Asks:
 
     async def reply_permission(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """Decide a permission."""
-        ask = self._session.state.open_ask(ask_id)
-        if ask is None or ask.permission is None:
-            raise await self._why_not_open(ask_id, "permission")
-        if (proposal := (ask.permission.metadata or {}).get(PROPOSAL)) is not None:
-            return await self._decide_proposal(ask.permission, proposal, reply, message)
-        decided = drafts.permission_resolved(ask.permission, _OUTCOMES[reply], message, "user")
+        asked = await self._open_permission(ask_id)
+        if PROPOSAL in (asked.metadata or {}):
+            async with self._deciding:  # who comes second hears what the first one decided
+                return await self._decide_proposal(ask_id, reply, message)
+        decided = drafts.permission_resolved(asked, _OUTCOMES[reply], message, "user")
         await self._session.log.append(deed(decided))
         await self._agent.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
         return await self._known(ask_id)
 
-    async def _decide_proposal(
-        self, asked: PermissionData, proposal: dict[str, Any], reply: PermissionReply, message: str | None
-    ) -> Ask:
+    async def _open_permission(self, ask_id: str) -> PermissionData:
+        ask = self._session.state.open_ask(ask_id)
+        if ask is None or ask.permission is None:
+            raise await self._why_not_open(ask_id, "permission")
+        return ask.permission
+
+    async def _decide_proposal(self, ask_id: str, reply: PermissionReply, message: str | None) -> Ask:
         """What is accepted is there before the answer is: what cannot be made leaves the ask open."""
-        if reply != "reject" and proposal["kind"] == POLICY:
-            await self._hold(proposal)
-        elif reply != "reject":
-            await self._confirm(self._session.record.project, proposal)
+        asked = await self._open_permission(ask_id)
+        if reply != "reject":
+            await self._make((asked.metadata or {})[PROPOSAL])
+            asked = await self._open_permission(ask_id)  # the agent may have given it up meanwhile
         outcome: PermissionStatus = "reject" if reply == "reject" else "accept"
         await self._session.log.append(deed(drafts.permission_resolved(asked, outcome, message, "user")))
         if asked.item_id is not None:  # the agent waits for it in a call of its own
-            await self._agent.tell(
-                PermissionAnswer(ask_id=asked.permission_id, allow=reply != "reject", message=message)
-            )
-        return await self._known(asked.permission_id)
+            await self._agent.tell(PermissionAnswer(ask_id=ask_id, allow=reply != "reject", message=message))
+        return await self._known(ask_id)
+
+    async def _make(self, proposal: dict[str, Any]) -> None:
+        if proposal["kind"] == POLICY:
+            await self._hold(proposal)
+        else:
+            await self._confirm(self._session.record.project, proposal)
+
+    def _check_policy(self, proposal: dict[str, Any]) -> None:
+        """Raise for rules that could not hold in this session."""
+        if proposal["kind"] == POLICY:
+            check_rules(self._session.permission_mode, with_rules(self._session.record.spec.permission_rules, proposal))
 
     async def _hold(self, proposal: dict[str, Any]) -> None:
         """The session has these rules from now on; they are ours to apply, so its agent goes on as it is."""

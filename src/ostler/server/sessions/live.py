@@ -65,8 +65,7 @@ class LiveSession:
         self.chores = Chores(core, self.agent, work)
         self.limit = LimitWait(core, reads, is_wanted=goes_on_after_limit)
         self.turns = Turns(core, self.agent, self.chores, self.limit)
-        self._propose = work.propose
-        self.asks = Asks(core, self.agent, reads, work.confirm)
+        self.asks = Asks(core, self.agent, reads, work.propose, work.confirm)
         self.lifecycle = Lifecycle(core, self.agent, self.chores, self.turns, self.limit, wrap_up_seconds)
         self._overflown = False
 
@@ -96,7 +95,7 @@ class LiveSession:
         await _keep_pictures(session, events)
         limited = await self.limit.noticed(events) if any(map(_is_failure, events)) else ()
         asked = [draft for draft in events if draft.type == "permission.requested"]
-        proposals = await proposals_in(asked, session.record.project, self._propose) if asked else {}
+        proposals = await proposals_in(asked, session.record.project, self.asks.read_proposal) if asked else {}
         rules = session.record.spec.permission_rules
         written, answers = vet([*events, *limited], session.state, session.permission_mode, rules, proposals)
         if not written or session.log.is_deleted or session.state.ended:
