@@ -1,5 +1,6 @@
 """A session in a git checkout of a person's own: compared with its head, and nothing of it is touched."""
 
+import os
 import shutil
 from pathlib import Path
 
@@ -10,6 +11,7 @@ from tests.support.http_helpers import assert_problem
 from tests.support.ordering import Json, say, settled
 from tests.support.patience import wait_until
 from tests.support.places import git, make_repository
+from tests.support.serving import running_server
 
 _WORK = pytest.mark.lane("work")
 
@@ -149,6 +151,42 @@ def test_a_repository_that_somebody_began_runs_no_programs_and_brings_no_other_f
     assert "cannot be used" in refused() or "core.worktree" in refused()
     git(folder, "config", "--unset", "core.worktree")
     assert api.post(f"/sessions/{session}/git").json()["files"] == 2
+
+
+_MEDDLING = """#!/bin/sh
+# as an agent at work could, at every moment that git is called
+if [ -f {folder}/.git/HEAD ]; then
+    {git} config --file {folder}/.git/config filter.odd.clean 'touch {mark}; cat'
+    {git} config --file {folder}/.git/config core.fsmonitor 'touch {mark}'
+    {git} config --file {folder}/.git/config core.hooksPath {hooks}
+fi
+exec {git} "$@"
+"""
+
+
+@_WORK
+def test_nothing_runs_that_an_agent_configures_while_a_repository_is_made(tmp_path: Path) -> None:
+    folder, hooks, mark = tmp_path / "notes", tmp_path / "hooks", tmp_path / "was-run"
+    for each in (folder, hooks, tmp_path / "bin"):
+        each.mkdir()
+    (folder / "a.txt").write_text("a\n")
+    (folder / ".gitattributes").write_text("* filter=odd\n")
+    for name in ("pre-commit", "post-commit", "reference-transaction", "post-index-change"):
+        (hooks / name).write_text(f"#!/bin/sh\ntouch {mark}\n")
+        (hooks / name).chmod(0o755)
+    program, real = tmp_path / "bin" / "git", shutil.which("git")
+    text = _MEDDLING.format(folder=folder, hooks=hooks, mark=mark, git=real)
+    path = os.pathsep.join([str(program.parent), os.environ["PATH"]])
+    with (
+        running_server(tmp_path / "state", "--repository-folder", str(tmp_path), env={"PATH": path}) as server,
+        httpx.Client(base_url=f"{server.url}/api/v1", timeout=60) as api,
+    ):
+        session = own_folder_session(api, folder)
+        program.write_text(text)
+        program.chmod(0o755)
+        answer = api.post(f"/sessions/{session}/git")
+    assert (answer.status_code, mark.exists()) == (201, False), answer.text
+    assert "odd" in (folder / ".git" / "config").read_text()
 
 
 @_WORK

@@ -261,7 +261,9 @@ class LocalWorkspaces:
     async def make_repository(self, path: str) -> wire.MadeRepository:
         """Make a folder a repository."""
         folder = await asyncio.to_thread(allowed_folder, path, self._policy, field="cwd")
-        return await asyncio.to_thread(make_repository, self._library.storage.git, folder)
+        return await asyncio.to_thread(
+            make_repository, self._library.storage.git, self._library.storage.scratch, folder
+        )
 
     async def refs(self, repo: wire.Repo) -> wire.GitRefs:
         """Branches and tags; those asked for without a credential are remembered for a minute."""

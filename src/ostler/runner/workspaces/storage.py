@@ -58,10 +58,12 @@ class Storage:
         self.mirrors = Mirrors(self.git, root / "mirrors", options.policy, most_bytes=options.max_repository_bytes)
         self.uploads = Uploads(root / "uploads", max_bytes=options.max_upload_bytes)
         self.trash = Trash(root / "trash", self.providers)
+        self.scratch = root / "incoming"
+        """For what is only needed for a moment."""
         self.recorder = Recorder(
-            self.git, root / "incoming", lambda place: self.trash.throw(place, "copy"), options.recording
+            self.git, self.scratch, lambda place: self.trash.throw(place, "copy"), options.recording
         )
-        self.own_checkouts = OwnCheckouts(self.git, root / "incoming", options.recording)
+        self.own_checkouts = OwnCheckouts(self.git, self.scratch, options.recording)
         self.bases = Bases(root / "bases", self.trash.throw)
 
     # Opening and closing

@@ -1,11 +1,18 @@
-"""Makes a person's own folder a git repository, with a first commit of what is there."""
+"""Makes a person's own folder a git repository, with a first commit of what is there.
+
+An agent may be at work in the folder, and may configure git there at any moment. So files are added by a repository of
+ours, which knows no filter and no hook, and only what came of it is brought into theirs: no file is looked at there.
+"""
 
 import os
 import re
+import shutil
+import tempfile
 from contextlib import suppress
 from pathlib import Path
 
 from ostler.base.errors import OstlerError, RepositoryFailed, Unprocessable
+from ostler.base.ids import new_id
 from ostler.runner.workspaces.git import Git, GitFailed
 from ostler.runner.workspaces.repositories.own_checkouts import Checkout, find_checkout
 from ostler.wire.workspaces import MadeRepository
@@ -14,6 +21,7 @@ _MOST_FILES = 50_000
 _MOST_BYTES = 2**30
 _IDENTITY = ("-c", "user.name=Ostler", "-c", "user.email=ostler@localhost")
 _MESSAGE = "As it was"
+_NOTHING = "0" * 40
 _PLAIN = re.compile(
     r"core\.(repositoryformatversion|filemode|bare|logallrefupdates|symlinks|ignorecase|precomposeunicode)"
     r"|user\.(name|email)|init\.defaultbranch|remote\..*\.(url|fetch)|branch\..*\.(remote|merge)",
@@ -22,7 +30,7 @@ _PLAIN = re.compile(
 """Settings of a repository that make git run nothing and look nowhere else."""
 
 
-def make_repository(git: Git, folder: Path) -> MadeRepository:
+def make_repository(git: Git, scratch: Path, folder: Path) -> MadeRepository:
     """A repository with a commit of all files that are not ignored; a half made one is completed. Blocks."""
     known = _checkout(git, folder)
     if known is not None and known.commit is not None:
@@ -30,17 +38,38 @@ def make_repository(git: Git, folder: Path) -> MadeRepository:
     if known is not None or os.path.lexists(folder / ".git"):
         _refuse_odd(git, folder, known)
     _check_size(folder)
-    at = ("-C", str(folder))
     try:
-        git.run("init", "-q", "--", str(folder))
-        git.run(*at, "read-tree", "--empty")  # what was staged in a half made one is looked at anew
-        git.run(*at, "add", "--all")
-        git.run(*at, *_IDENTITY, "commit", "-q", "--allow-empty", "--no-gpg-sign", "-m", _MESSAGE)
-        files = git.run(*at, "ls-files", "-z").count(b"\0")
+        with tempfile.TemporaryDirectory(dir=scratch) as ours:
+            files = _committed(git, Path(ours), folder, known)
     except GitFailed as error:
         raise RepositoryFailed(url=str(folder), reason=str(error)) from error
     made = find_checkout(git, folder)
     return MadeRepository(path=made.top, branch=made.branch, commit=made.commit or "", files=files)
+
+
+def _committed(git: Git, ours: Path, folder: Path, known: Checkout | None) -> int:
+    """Commit what is there; how many files that is."""
+    repository, index, theirs = ours / "git", ours / "index", folder / ".git"
+    settings = known.settings if known is not None else ()
+    git.run("init", "-q", "--bare", "--", str(repository))
+    excluded = ("-c", f"core.excludesFile={theirs / 'info' / 'exclude'}")
+    git.run(*settings, *excluded, "add", "--all", repository=repository, files=folder, index=index)
+    tree = git.run("write-tree", repository=repository, index=index).decode().strip()
+    given = f"{_MESSAGE}\n".encode()
+    commit = git.run(*_IDENTITY, "commit-tree", tree, repository=repository, given=given).decode().strip()
+    files = git.run("ls-files", "-z", repository=repository, index=index).count(b"\0")
+    git.run("init", "-q", "--", str(folder))
+    if theirs.is_symlink() or not theirs.is_dir():
+        raise _refused(folder, f"{theirs} is no folder any more")
+    pack = git.run("pack-objects", "--revs", "--stdout", "-q", repository=repository, given=commit.encode() + b"\n")
+    git.run("unpack-objects", "-q", repository=theirs, given=pack)
+    if index.exists():
+        place = theirs / new_id("index")
+        shutil.copy2(index, place)  # as old as it is: by its age git knows which files it must look at once more
+        place.replace(theirs / "index")
+    reason = f"commit (initial): {_MESSAGE}"
+    git.run(*_IDENTITY, "update-ref", "-m", reason, "HEAD", commit, _NOTHING, repository=theirs)
+    return files
 
 
 def _refuse_odd(git: Git, folder: Path, known: Checkout | None) -> None:
