@@ -259,7 +259,8 @@ class Settings(IdentitySettings, frozen=True, kw_only=True, forbid_unknown_field
         tuple[str, ...],
         _about(
             "Agents of which several sessions use one process: those of one person in one project that would start the "
-            "same one. Possible: opencode. None by default: each session has a process of its own."
+            "same one. A pause does not stop it, and the session says so. Possible: opencode. None by default: each "
+            "session has a process of its own."
         ),
     ] = ()
     idle_timeout_seconds: Annotated[

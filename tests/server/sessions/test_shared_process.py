@@ -71,6 +71,22 @@ def test_sessions_share_one_process_and_their_answers_do_not_cross(state_dir: Pa
         assert (agent["capabilities"]["sharedProcess"], agent["coverage"]["sharedProcess"]) == (True, "converted")
 
 
+@pytest.mark.parametrize("args", [SHARED, ()], ids=["shared", "alone"])
+def test_a_pause_that_does_not_stop_a_shared_process_says_so(
+    state_dir: Path, tmp_path: Path, args: tuple[str, ...]
+) -> None:
+    with serving(state_dir, *args) as (_, api):
+        one = talk_in(api, tmp_path / "one")
+        one.send("ask")
+        asked = one.until_type("permission.requested")["data"]
+        assert one.post("/pause").status_code < 300
+        assert one.post("/resume").status_code < 300
+        assert one.post(f"/permissions/{asked['permission_id']}/reply", reply="once").status_code < 300
+        one.until_type("turn.ended")
+        told = [each["data"]["message"] for each in one.events if each["data"].get("code") == "pause_is_shared"]
+        assert ["Interrupt the turn" in each for each in told] == ([True] if args else [])
+
+
 def test_only_sessions_that_would_start_the_same_share(state_dir: Path, tmp_path: Path) -> None:
     with serving(state_dir, *SHARED) as (_, api):
         plain = pid_of(talk_in(api, tmp_path))

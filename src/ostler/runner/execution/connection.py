@@ -266,9 +266,11 @@ class AgentConnection:
         self._life.act(process)
 
     async def freeze(self) -> None:
-        """Stop the whole process tree where it stands, and the turn's clocks with it."""
+        """Stop the whole process tree where it stands, and the turn's clocks with it; a shared process goes on."""
         self._turns.noted(calls.Frozen())
         self._turns.clock.freeze()
+        if self._spec.shared is not None and self._life.process is not None and self._turns.tell_of_pause():
+            self._life.act(self._life.process)
         if self._life.process is not None and not await self._life.process.freeze():
             raise TimedOut(what="The agent's keeper", seconds=ANSWER_SECONDS, hint="Cancel the session.")
 

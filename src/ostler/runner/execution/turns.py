@@ -25,6 +25,10 @@ from ostler.wire.sessions import ProcessInfo
 log = Log(__name__)
 _SHORTEST_GRACE = 0.01
 _STOPS = {"orphaned": "server_gone"}
+_GOES_ON = (
+    "The agent works on: its process is one for several sessions (setting shared_agents), so a pause only holds back "
+    "what it says. Interrupt the turn to stop it."
+)
 
 
 class Turns:
@@ -175,6 +179,13 @@ class Turns:
         self.expected = True
         if self.stopping is None:
             self.stopping = asyncio.create_task(process.stop(grace=self._limits.stop_grace))
+
+    def tell_of_pause(self) -> bool:
+        """Say that the turn under way is not stopped by a pause; False if there is none."""
+        if self._dialogue.guard.turn_id is None:
+            return False
+        self._dialogue.log(_notice(_GOES_ON, "pause_is_shared"))
+        return True
 
     def check(self, process: Process) -> None:
         """See whether the turn is over, and whether the process may go on at all."""
