@@ -12,6 +12,7 @@ from tests.cli.conftest import Ostler
 from tests.support.forking import OSTLER
 from tests.support.patience import stretched, wait_until
 from tests.support.serving import RunningServer
+from tests.support.stalling_proxy import Proxy
 from tests.support.talk import Talk
 
 
@@ -113,26 +114,52 @@ def test_where_no_jail_can_be_built_that_is_said(env: dict[str, str], ostler: Os
 
 
 @pytest.mark.lane("cli")
-def test_a_newer_follower_takes_a_name_and_the_older_one_says_so_and_ends_what_it_ran(
+def test_a_name_stays_with_the_follower_that_has_it_and_another_one_is_told(
     two: Talk, env: dict[str, str], ostler: Ostler, tmp_path: Path
 ) -> None:
-    folder = tmp_path / "older"
-    older_log = tmp_path / "older.log"
-    with follower(env, two.id, "mac-01", folder, older_log, "--no-jail") as older:
+    newer = tmp_path / "newer"
+    newer.mkdir()
+    with follower(env, two.id, "mac-01", tmp_path / "older", tmp_path / "older.log", "--no-jail") as older:
+        refused = ostler("follower", two.id, "--name", "mac-01", "--folder", str(newer))
+        assert (refused.returncode, len(refused.stderr.splitlines())) == (1, 1), refused.stderr
+        assert "has the name 'mac-01'. Choose another one (--name)." in refused.stderr
+        ran = ostler("agent", "run-everywhere", two.id, "--host", "mac-01", "--", "pwd")
+        assert f"[mac-01] {tmp_path / 'older'}" in ran.stdout, ran.stdout + ran.stderr
+        assert older.poll() is None
+    with follower(env, two.id, "mac-01", newer, tmp_path / "newer.log", "--no-jail"):
+        ran = ostler("agent", "run-everywhere", two.id, "--host", "mac-01", "--", "pwd")
+        assert f"[mac-01] {newer}" in ran.stdout, ran.stdout + ran.stderr
+    names = [each["name"] for each in two.api.get("/followers").json()["items"]]
+    assert "mac-01" not in names
+
+
+@pytest.mark.lane("cli")
+def test_a_follower_that_was_cut_off_does_not_take_its_name_from_who_has_it_now(
+    two: Talk, server: RunningServer, env: dict[str, str], tmp_path: Path
+) -> None:
+    with Proxy(server.port) as way, ExitStack() as stack:
+        log = tmp_path / "older.log"
+        far = {**env, "OSTLER_ENDPOINT": way.url}
+        older = stack.enter_context(follower(far, two.id, "mac-01", tmp_path / "older", log, "--no-jail"))
         order = {"type": "run", "run": "run_1", "command": ["sh", "-c", "echo up; echo $$ > pid; sleep 600"]}
         two.api.post(f"/relay/{two.id}/mac-01/control", json=order).raise_for_status()
         two.until(lambda event: event["type"] == "host.log")
-        with follower(env, two.id, "mac-01", tmp_path / "newer", tmp_path / "newer.log"):
-            assert older.wait(stretched(60)) == 1
-            assert "took the name 'mac-01'" in older_log.read_text()
-            assert two.until_type("host.exited")["data"]["code"] == -1
-            pid = int((folder / "pid").read_text())
-            wait_until(lambda: not Path(f"/proc/{pid}").exists(), "what it ran is ended")
-            for _ in range(3):
-                ran = ostler("agent", "run-everywhere", two.id, "--host", "mac-01", "--", "pwd")
-                assert f"[mac-01] {tmp_path / 'newer'}" in ran.stdout, ran.stdout + ran.stderr
-    names = [each["name"] for each in two.api.get("/followers").json()["items"]]
-    assert "mac-01" not in names
+        way.refuse()
+        wait_until(lambda: _listens(stack, two, "mac-01", "newer"), "the server knows that the name is free")
+        way.accept()
+        assert older.wait(stretched(60)) == 1
+        assert "has the name 'mac-01'" in log.read_text()
+        assert two.until_type("host.exited")["data"]["code"] == -1
+        pid = int((tmp_path / "older" / "pid").read_text())
+        wait_until(lambda: not Path(f"/proc/{pid}").exists(), "what it ran is ended")
+        assert "mac-01" in [each["name"] for each in two.api.get("/followers").json()["items"]]
+
+
+def _listens(stack: ExitStack, talk: Talk, name: str, instance: str) -> bool:
+    """Whether a follower that calls itself so may listen by a name; then it does."""
+    place = f"/relay/{talk.id}/{name}/control"
+    stream = stack.enter_context(talk.api.stream("GET", place, params={"follower": instance}))
+    return stream.is_success
 
 
 def test_all_of_a_large_output_is_in_the_log_once(two: Talk, ostler: Ostler) -> None:

@@ -109,15 +109,17 @@ def test_a_leader_reaches_what_peers_registered_at_its_own_hub(hub: dict[str, st
         assert dialled_with("x" * 900_000) < 900_000  # there and back it is too much
 
 
-def test_a_newer_peer_takes_a_name_and_the_older_one_says_so(hub: dict[str, str], echo: int, tmp_path: Path) -> None:
+def test_a_name_stays_with_the_peer_that_has_it_and_another_one_is_told(
+    hub: dict[str, str], echo: int, tmp_path: Path
+) -> None:
     words = ["connect", "register", "mine", "--name", "lin-01", "--target"]
-    older = subprocess.Popen([*OSTLER, *words, "old=127.0.0.1:9"], env=hub, stderr=subprocess.PIPE, text=True)
-    with older:
-        wait_until(lambda: names_at(hub, "mine") == ["lin-01:9"], "the older one is registered")
-        with started(hub, tmp_path / "newer.log", *words, f"echo=127.0.0.1:{echo}"):
-            _, told = older.communicate(timeout=stretched(60))
-            assert (older.returncode, "took the name" in told) == (1, True), told
-            assert names_at(hub, "mine") == [f"lin-01:{echo}"]
+    with started(hub, tmp_path / "older.log", *words, f"echo=127.0.0.1:{echo}"):
+        wait_until(lambda: names_at(hub, "mine") == [f"lin-01:{echo}"], "the older one is registered")
+        newer = subprocess.Popen([*OSTLER, *words, "old=127.0.0.1:9"], env=hub, stderr=subprocess.PIPE, text=True)
+        with newer:
+            _, told = newer.communicate(timeout=stretched(60))
+        assert (newer.returncode, "has the name 'lin-01'" in told) == (1, True), told
+        assert names_at(hub, "mine") == [f"lin-01:{echo}"]
 
 
 def test_a_fence_goes_by_the_hub_of_a_leader_and_orders_by_a_server_without_a_proxy(

@@ -8,8 +8,9 @@ import asyncio
 import hashlib
 import hmac
 import secrets
-from collections.abc import Callable
-from contextlib import suppress
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from typing import Any, NamedTuple, Protocol
 
 import msgspec
@@ -37,6 +38,10 @@ MOST_PEERS = 256
 """Of one session."""
 MOST_STREAMS = 512
 """Connections of one session at a time."""
+MOST_LOGINS = 256
+"""Clients at a time that have not logged in yet."""
+MOST_LOGINS_OF_ONE = 64
+"""Of them from one address."""
 
 
 class PeerSocket(Protocol):
@@ -62,6 +67,7 @@ class Farewell(NamedTuple):
 class _Peer:
     def __init__(self, socket: PeerSocket, register: Register) -> None:
         self.socket = socket
+        self.instance = register.instance
         self.replaced: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         self.ports = {int(target.rsplit(":", 1)[1]): name for name, target in register.targets.items()}
 
@@ -91,6 +97,7 @@ class Rendezvous:
         self._peers: dict[tuple[str, str], _Peer] = {}
         self._streams: dict[str, _Stream] = {}
         self._entries: dict[str, list[_Entry]] = {}
+        self._logins: Counter[str] = Counter()
         self._server: asyncio.Server | None = None
         self._address = ("", 0)
 
@@ -159,8 +166,10 @@ class Rendezvous:
     async def _register(
         self, session: str, peer: str, socket: PeerSocket, register: Register, is_over: Callable[[], bool]
     ) -> Farewell | None:
-        """Have a peer until its socket or the session ends; a newer one of the same name replaces it."""
+        """Have a peer until its socket or the session ends; who connects anew takes the place that it had."""
         former, mine = self._peers.get((session, peer)), _Peer(socket, register)
+        if former is not None and former.instance != mine.instance:
+            return Farewell(TAKEN, f"Another peer of this session has the name '{peer}'; two need two names.")
         self._peers[session, peer] = mine
         if former is not None:
             former.replaced.set_result(None)
@@ -179,7 +188,7 @@ class Rendezvous:
                 either: set[asyncio.Future[Any]] = {receiving, mine.replaced}
                 await asyncio.wait(either, timeout=_LOOK_SECONDS, return_when=asyncio.FIRST_COMPLETED)
                 if mine.replaced.done():
-                    return Farewell(TAKEN, "Another peer of this session took the name; two need two names.")
+                    return Farewell(TAKEN, "This peer has registered anew.")
                 if not receiving.done():
                     continue
                 if (message := receiving.result()) is None:
@@ -214,16 +223,31 @@ class Rendezvous:
     # The proxy
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        address = str((writer.get_extra_info("peername") or ("",))[0])
         try:
-            async with asyncio.timeout(GREETING_SECONDS):
-                session = await self._greeted(reader, writer)
-                target = await _wanted(reader, writer) if session is not None else None
+            if self._logins[address] >= MOST_LOGINS_OF_ONE or self._logins.total() >= MOST_LOGINS:
+                return
+            with self._logging_in(address):
+                async with asyncio.timeout(GREETING_SECONDS):
+                    session = await self._greeted(reader, writer)
+                    target = await _wanted(reader, writer) if session is not None else None
             if session is not None and target is not None:
                 await self._connect(session, *target, reader, writer)
         except (OSError, EOFError, TimeoutError, ValueError):
             pass  # the client is gone, or speaks something else
         finally:
             writer.close()
+
+    @contextmanager
+    def _logging_in(self, address: str) -> Iterator[None]:
+        """Count a client that has not logged in yet."""
+        self._logins[address] += 1
+        try:
+            yield
+        finally:
+            self._logins[address] -= 1
+            if not self._logins[address]:
+                del self._logins[address]
 
     async def _greeted(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> str | None:
         version, count = await reader.readexactly(2)

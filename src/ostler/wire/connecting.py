@@ -160,3 +160,5 @@ class Register(msgspec.Struct, frozen=True, kw_only=True):
     """The first message of a peer: which of its addresses others may reach, by name."""
 
     targets: Annotated[dict[TargetName, Target], Meta(min_length=1, max_length=MOST_TARGETS)]
+    instance: Annotated[str, Meta(max_length=64)] | None = None
+    """The same whenever this peer connects: nobody else takes the place that it has."""

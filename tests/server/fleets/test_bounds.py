@@ -4,7 +4,7 @@ import asyncio
 import json
 import subprocess
 from collections.abc import AsyncIterator, Iterator
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from pathlib import Path
 
 import httpx
@@ -12,14 +12,14 @@ import pytest
 from websockets.asyncio.client import ClientConnection, connect
 from websockets.exceptions import ConnectionClosedError, InvalidStatus
 
-from ostler.base.rendezvous import MOST_PEERS, MOST_STREAMS, TAKEN
+from ostler.base.rendezvous import MOST_LOGINS_OF_ONE, MOST_PEERS, MOST_STREAMS, TAKEN
 from tests.support.forking import OSTLER, ran
 from tests.support.patience import stretched, until
 from tests.support.serving import RunningServer, clean_env, running_server
 from tests.support.socks import code_of, echoing, through
 from tests.support.talk import Talk
 
-_FULL, _REACHED = 1, 0
+_FULL, _REACHED, _UNREACHABLE = 1, 0, 4
 
 
 @pytest.fixture(scope="module")
@@ -40,9 +40,9 @@ def _address(server: RunningServer, session: str, peer: str) -> str:
     return f"ws{server.url[4:]}/api/v1/connect/socks/register?sessionId={session}&peerId={peer}"
 
 
-async def _registered(server: RunningServer, session: str, peer: str) -> ClientConnection:
+async def _registered(server: RunningServer, session: str, peer: str, instance: str | None = None) -> ClientConnection:
     control = await connect(_address(server, session, peer), compression=None, open_timeout=stretched(30))
-    await control.send(json.dumps({"targets": {"ssh": "127.0.0.1:22"}}))
+    await control.send(json.dumps({"targets": {"ssh": "127.0.0.1:22"}, "instance": instance}))
     assert json.loads(await control.recv())["type"] == "registered"
     return control
 
@@ -67,6 +67,39 @@ async def test_one_peer_too_many_is_refused_and_a_peer_that_leaves_makes_room(
         await until(lambda: len(talk.api.get("/connect/socks", params=proxy).json()["names"]) < MOST_PEERS)
         last = await _registered(proxied, talk.id, "one-more")
         await last.close()
+
+
+async def test_a_name_stays_with_the_peer_that_has_it_and_comes_back_to_it(proxied: RunningServer, talk: Talk) -> None:
+    first = await _registered(proxied, talk.id, "mine", "a")
+    with pytest.raises(ConnectionClosedError) as refused:
+        await _registered(proxied, talk.id, "mine", "b")
+    assert refused.value.rcvd is not None
+    assert (refused.value.rcvd.code, "two need two names" in refused.value.rcvd.reason) == (TAKEN, True)
+    again = await _registered(proxied, talk.id, "mine", "a")  # it was cut off, and nobody knows that here yet
+    with pytest.raises(ConnectionClosedError):
+        await first.recv()
+    await again.close()
+
+
+async def test_clients_that_do_not_log_in_are_no_more_than_there_may_be(proxied: RunningServer, talk: Talk) -> None:
+    access = talk.api.get("/connect/socks", params={"sessionId": talk.id}).json()
+    place = access["host"], access["port"]
+    silent = [await asyncio.open_connection(*place) for _ in range(MOST_LOGINS_OF_ONE)]
+    for _, writer in silent:
+        writer.write(b"\x05")
+    reader, writer = await asyncio.open_connection(*place)
+    assert await reader.read() == b""
+    for each in (writer, *(one for _, one in silent)):
+        each.close()
+
+    async def answered() -> bool:
+        with suppress(OSError, asyncio.IncompleteReadError):
+            return await code_of(access, "nobody", 22) == _UNREACHABLE
+        return False
+
+    async with asyncio.timeout(stretched(30)):
+        while not await answered():
+            await asyncio.sleep(0.02)
 
 
 async def test_peers_that_register_late_are_no_more_than_there_may_be(proxied: RunningServer, talk: Talk) -> None:

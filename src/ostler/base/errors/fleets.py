@@ -17,6 +17,13 @@ class FollowerAway(OstlerError):
     template = "'{host}' does not listen in session '{session}'. Start `ostler follower` there, then try again."
 
 
+class FollowerTaken(OstlerError):
+    """Another follower of the session listens by this name."""
+
+    code, status, title = "follower_taken", 409, "Name taken"
+    template = "Another follower of session '{session}' has the name '{host}'. Choose another one (--name)."
+
+
 class TooManyPeers(OstlerError):
     """A session has as many peers at its proxy as it may have."""
 

@@ -6,6 +6,7 @@ import codecs
 import getpass
 import os
 import platform
+import secrets
 import signal
 import sys
 from collections.abc import AsyncIterator
@@ -35,6 +36,7 @@ _WAITING = 32
 _ORDER_SECONDS = 5.0
 """So long input waits for the order that it belongs to, which comes on another connection."""
 _OURS = frozenset({"OSTLER_TOKEN", "OSTLER_HUB_TOKEN"})
+_TAKEN = "follower_taken"
 _OVER = frozenset({404, 409, 410})
 """Answers after which a session takes nothing any more."""
 
@@ -80,7 +82,9 @@ class Follower:
             **options(self._address, token_of(server), 60.0, server.ca_file, project=server.project)
         )
         self._is_away = False
-        self._is_replaced = False
+        self._is_taken = False
+        """Whether another follower has the name by now."""
+        self._instance = secrets.token_hex(16)
         self._seq: int | None = None
         """The number of the newest report; none before the server has said how far an earlier follower came."""
         self._reports: asyncio.Queue[Report] = asyncio.Queue(_WAITING)
@@ -117,7 +121,7 @@ class Follower:
     async def _leave(self, speaking: "asyncio.Task[None]") -> None:
         """Say what became of the runs that have not ended, and that this is a follower no longer; for a while.
 
-        One that was replaced leaves its name to the newer one.
+        One whose name another follower has leaves it to that one.
         """
         if self._seq is None or speaking.done():
             return
@@ -125,7 +129,7 @@ class Follower:
             async with asyncio.timeout(_LEAVE_SECONDS):
                 for run in sorted(self._due):
                     await self._say("status", msgspec.json.encode({"state": "exited", "code": -1, "run": run}))
-                if not self._is_replaced:
+                if not self._is_taken:
                     await self._say("status", msgspec.json.encode({"state": "left"}))
                 joined: asyncio.Task[Any] = asyncio.create_task(self._reports.join())
                 try:
@@ -160,11 +164,6 @@ class Follower:
                         _kill(process, getattr(signal, f"SIG{order['signal']}"))
                 case "close":
                     self._closed.set()
-                case "replaced":
-                    self._is_replaced = True
-                    raise click.ClickException(
-                        f"Another follower of this session took the name '{self._name}'; two need two names (--name)."
-                    )
                 case _:
                     pass  # a run that is known, or an order of a newer server
 
@@ -223,7 +222,8 @@ class Follower:
         while True:
             try:
                 timeout = httpx.Timeout(30.0, read=_SILENCE)
-                async with self._http.stream("GET", f"{self._relay}/{what}", timeout=timeout) as answer:
+                named = {"follower": self._instance}
+                async with self._http.stream("GET", f"{self._relay}/{what}", params=named, timeout=timeout) as answer:
                     await self._refused(answer)
                     if answer.is_success:
                         self._is_away = False
@@ -247,7 +247,8 @@ class Follower:
         """Raise for an answer that will be the same next time."""
         if 400 <= answer.status_code < 500 and answer.status_code != 429:
             await answer.aread()
-            if answer.status_code in _OVER and self._seq is not None:
+            self._is_taken = _word(answer, "code") == _TAKEN
+            if answer.status_code in _OVER and self._seq is not None and not self._is_taken:
                 raise SessionOver(_why(answer))
             raise click.ClickException(_why(answer))
 
@@ -337,10 +338,14 @@ def _environment() -> dict[str, str]:
 
 
 def _why(answer: httpx.Response) -> str:
+    return _word(answer, "detail") or f"The server refused with {answer.status_code}: {answer.text[:300]}"
+
+
+def _word(answer: httpx.Response, name: str) -> str | None:
     try:
-        return str(msgspec.json.decode(answer.content)["detail"])
+        return str(msgspec.json.decode(answer.content)[name])
     except (msgspec.DecodeError, KeyError, TypeError):
-        return f"The server refused with {answer.status_code}: {answer.text[:300]}"
+        return None
 
 
 async def _end(process: asyncio.subprocess.Process) -> None:

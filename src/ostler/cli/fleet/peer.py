@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import secrets
 from contextlib import suppress
 from typing import Any, NamedTuple
 from urllib.parse import urlencode
@@ -36,7 +37,7 @@ class Dial(NamedTuple):
 async def register(server: Target, session: str, peer: str, targets: dict[str, str], role: str = "follower") -> None:
     """Let others of the session reach these addresses, as long as this runs and the session is not over.
 
-    Raises if it is refused, or another peer takes the name.
+    Raises if it is refused, or another peer has the name.
     """
     address, authority = address_of(server), File.named("ca_file", server.ca_file)
     place = f"ws{address.removeprefix('http').rstrip('/')}/api/v1/connect/socks/register"
@@ -44,11 +45,11 @@ async def register(server: Target, session: str, peer: str, targets: dict[str, s
     sent = headers(token_of(server), server.project)
     options = {**_OPTIONS, "ssl": trusting(authority)} if address.startswith("https") else _OPTIONS
     pauses = delays(0.2, 5.0)
-    was_there = False
+    was_there, instance = False, secrets.token_hex(16)
     while True:
         try:
             async with connect(url, additional_headers=sent, **options) as control:
-                await control.send(json.dumps({"targets": targets}))
+                await control.send(json.dumps({"targets": targets, "instance": instance}))
                 pauses, was_there = delays(0.2, 5.0), True
                 await _serve(control, Dial(url, sent, options), targets)
                 if control.close_code in {BAD, TAKEN}:

@@ -4,11 +4,11 @@ import asyncio
 import base64
 from collections import deque
 from collections.abc import Callable, Iterable
-from weakref import WeakValueDictionary
+from weakref import WeakValueDictionary, ref
 
 import msgspec
 
-from ostler.base.errors.fleets import FollowerAway
+from ostler.base.errors.fleets import FollowerAway, FollowerTaken
 from ostler.wire.connecting import ControlOrder, HandshakeAck, HandshakeStatus, HostReached, Reached
 
 TAKEN_SECONDS = 20.0
@@ -23,12 +23,15 @@ class _Message(msgspec.Struct):
 
 
 class Mailbox:
-    """Messages for one reader in order, the newest one; who sends a message hears when the reader has it."""
+    """Messages for one reader in order; who sends a message hears when the reader has it.
+
+    A stream that has ended is no reader any more: it is known here only as long as somebody writes it.
+    """
 
     def __init__(self) -> None:
         self._messages: deque[_Message] = deque()
         self._news = asyncio.Event()
-        self._reader: MailStream | None = None
+        self._reader: ref[MailStream] | None = None
 
     async def send(self, frame: bytes, seconds: float) -> bool:
         """Whether the reader took it in time; one that it did not take is forgotten."""
@@ -49,8 +52,16 @@ class Mailbox:
 
     def read_by(self, reader: "MailStream") -> None:
         """Give what comes to this one, and end the stream of an earlier one."""
-        self._reader = reader
+        self._reader = ref(reader)
         self._news.set()
+
+    def is_for(self, follower: str | None) -> bool:
+        """Whether nobody reads, or the same follower: one that says nothing of itself is as good as another such."""
+        reader = self._reader() if self._reader is not None else None
+        return reader is None or reader.follower == follower
+
+    def _reads(self, reader: "MailStream") -> bool:
+        return self._reader is not None and self._reader() is reader
 
     async def next(self, reader: "MailStream", heartbeat: float) -> "_Message | None":
         """The next message, which stays until it is taken; None when there is a newer reader.
@@ -58,10 +69,10 @@ class Mailbox:
         Raises TimeoutError if there is none for so long.
         """
         async with asyncio.timeout(heartbeat or None):
-            while self._reader is reader and not self._messages:
+            while self._reads(reader) and not self._messages:
                 self._news.clear()
                 await self._news.wait()
-        return self._messages[0] if self._reader is reader else None
+        return self._messages[0] if self._reads(reader) else None
 
     def took(self, message: "_Message") -> None:
         """The reader has it."""
@@ -75,9 +86,18 @@ class MailStream:
     """What a follower reads: a first word, then its messages. Implements streams.outflow.Chunks."""
 
     def __init__(
-        self, mailbox: Mailbox, first: bytes, heartbeat: float, is_over: Callable[[], bool], *, replaced: bytes = b""
+        self,
+        mailbox: Mailbox,
+        first: bytes,
+        heartbeat: float,
+        is_over: Callable[[], bool],
+        *,
+        follower: str | None,
+        replaced: bytes = b"",
     ) -> None:
         """`is_over` tells that there will be no more; `replaced` is the last word when a newer stream takes over."""
+        self.follower = follower
+        """What its reader calls itself."""
         self._mailbox = mailbox
         self._first = first
         self._replaced = replaced
@@ -135,6 +155,12 @@ class Relay:
     def stdin(self, session: str, host: str) -> Mailbox:
         """The input for what runs on a follower."""
         return self._stdin.setdefault((session, host), Mailbox())
+
+    def check(self, session: str, host: str, follower: str | None) -> None:
+        """Raise if another follower listens by this name."""
+        boxes = (self._control.get((session, host)), self._stdin.get((session, host)))
+        if not all(box is None or box.is_for(follower) for box in boxes):
+            raise FollowerTaken(session=session, host=host)
 
     async def order(self, session: str, host: str, order: ControlOrder) -> None:
         """Hand an order to a follower."""

@@ -36,6 +36,13 @@ from ostler.wire.fleets import LONGEST_MESSAGE, IngestReceipt
 _TAGS = ["fleets"]
 _ANY = frozenset({"0.0.0.0", "::"})  # noqa: S104 - what is told is replaced
 Host = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$", description="The follower's name.")]
+Instance = Annotated[
+    str | None,
+    Parameter(
+        pattern=r"^[A-Za-z0-9._-]{1,64}$",
+        description="What the follower calls itself whenever it connects: while it listens nobody else has its name.",
+    ),
+]
 Run = Annotated[str, Parameter(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="Which run.")]
 SessionId = Annotated[str, QueryParameter(name="sessionId", description="The session's id or key.")]
 _SEQUENCE = {
@@ -162,20 +169,24 @@ class _Socket:
     for_session=True,
     answers={"200": answer("Orders for the follower.", {SSE: "ControlOrder"})},
 )
-async def control(session: str, host: Host, services: Services, project: str) -> Response[Any]:
+async def control(
+    session: str, host: Host, services: Services, project: str, follower: Instance = None
+) -> Response[Any]:
     """Orders for a follower: `hello` with `lastSeq`, `run`, `signal`, `handshake`, `close`; last `replaced`."""
     live = await services.sessions.registry.live(project, session)
     live.core.refuse_if_over("followers")
+    services.relay.check(live.core.id, host, follower)
     taken = (live.core.shown.fleet or FleetState()).taken.get(host, Taken())
     hello = frame(msgspec.json.encode({"type": "hello", "lastSeq": taken.last}))
-    return _mail(services, live.core, services.relay.control(live.core.id, host), hello, frame(b'{"type":"replaced"}'))
+    mailbox, replaced = services.relay.control(live.core.id, host), frame(b'{"type":"replaced"}')
+    return _mail(services, live.core, mailbox, hello, follower, replaced)
 
 
 def _mail(
-    services: Services, session: SessionCore, mailbox: Mailbox, first: bytes, replaced: bytes = b""
+    services: Services, session: SessionCore, mailbox: Mailbox, first: bytes, follower: str | None, last: bytes = b""
 ) -> EventStream:
     heartbeat = services.settings.heartbeat_seconds
-    stream = MailStream(mailbox, first, heartbeat, lambda: session.state.ended, replaced=replaced)
+    stream = MailStream(mailbox, first, heartbeat, lambda: session.state.ended, follower=follower, replaced=last)
     return EventStream(stream, None, services)
 
 
@@ -187,11 +198,12 @@ def _mail(
     for_session=True,
     answers={"200": answer("Input: `data` in base64, and `end` after the last.", {SSE: "OrderTaken"})},
 )
-async def stdin(session: str, host: Host, services: Services, project: str) -> Response[Any]:
+async def stdin(session: str, host: Host, services: Services, project: str, follower: Instance = None) -> Response[Any]:
     """The input for what runs on a follower, with the `run` that it is for if its sender named one."""
     live = await services.sessions.registry.live(project, session)
     live.core.refuse_if_over("followers")
-    return _mail(services, live.core, services.relay.stdin(live.core.id, host), b": input\n\n")
+    services.relay.check(live.core.id, host, follower)
+    return _mail(services, live.core, services.relay.stdin(live.core.id, host), b": input\n\n", follower)
 
 
 @post(
