@@ -59,7 +59,7 @@ def session_count(root: httpx.Client) -> int:
 
 def assert_status(answer: httpx.Response, code: int, error: str) -> Body:
     """The answer is the error that the protocol fixes."""
-    assert answer.headers["content-type"] == "application/json", answer.text
+    assert answer.headers["content-type"].partition(";")[0] == "application/json", answer.text
     status: Body = answer.json()["status"]
     assert (answer.status_code, status["code"], status["type"]) == (code, code, f"urn:ostler:error:{error}")
     assert status["message"]

@@ -131,6 +131,19 @@ def test_a_method_that_a_path_does_not_have_is_refused_with_those_it_has(
     assert set(answer.headers["allow"].split(", ")) == {*allowed, "OPTIONS"}
 
 
+@pytest.mark.parametrize("path", ["/version", "/sessions", "/openapi.json"])
+def test_json_says_that_it_is_utf_8(api: httpx.Client, path: str) -> None:
+    assert api.get(path).headers["content-type"] == "application/json; charset=utf-8"
+
+
+def test_a_repeated_answer_says_it_too(api: httpx.Client) -> None:
+    key = {"idempotency-key": "utf-8"}
+    first, again = (api.post("/sessions", json={"agent": "mock"}, headers=key) for _ in range(2))
+    assert again.headers["idempotency-replayed"] == "true"
+    assert again.headers["content-type"] == first.headers["content-type"] == "application/json; charset=utf-8"
+    api.delete(f"/sessions/{first.json()['id']}")
+
+
 @pytest.mark.parametrize("path", ["/nowhere", "/sessions/a/b/c", "/schemas", "/%2e%2e/%2e%2e/etc/passwd", "/%00"])
 def test_a_path_that_does_not_exist_is_not_found(api: httpx.Client, path: str) -> None:
     assert_problem(api.get(path), "not_found")

@@ -13,6 +13,8 @@ from litestar.openapi.spec import License, Tag
 from litestar.plugins import PluginProtocol
 from litestar.plugins.core import MsgspecDIPlugin
 from litestar.routes import HTTPRoute
+from litestar.types import Message as LitestarMessage
+from litestar.types import Scope as LitestarScope
 
 from ostler import __version__
 from ostler.server.api import openapi, problems
@@ -189,6 +191,7 @@ class _Api(Router):
         return self
 
 
+_UTF_8 = b"application/json; charset=utf-8"
 _DAEMON = (daemon, daemon_acp, daemon_config, daemon_fs, daemon_processes)
 _GROUPS = (
     agents,
@@ -238,6 +241,7 @@ def _litestar(services: Services | None) -> Litestar:
         request_class=TolerantRequest,
         before_request=before_handling,
         after_request=_name_version,
+        before_send=[_name_charset],
         guards=[_authorised],
         dependencies=_dependencies(),
         exception_handlers={Exception: problems.answer},
@@ -254,6 +258,15 @@ async def _name_version(response: Any) -> Any:
     if isinstance(response, Response):
         response.headers["ostler-version"] = __version__
     return response
+
+
+async def _name_charset(message: LitestarMessage, scope: LitestarScope) -> None:
+    """JSON of our own API says that it is UTF-8; other protocols have the type as their specifications do."""
+    if message["type"] == "http.response.start" and scope["path"].startswith(f"{API}/"):
+        message["headers"] = [
+            (name, _UTF_8 if (name, value) == (b"content-type", b"application/json") else value)
+            for name, value in message["headers"]
+        ]
 
 
 def _dependencies() -> dict[str, Provide]:
