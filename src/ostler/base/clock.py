@@ -110,6 +110,11 @@ class ObjectNumbers:
             self.written_bytes += written
 
 
+def between(start: str, end: str) -> float:
+    """How many seconds lie between two times that a clock gave."""
+    return (datetime.fromisoformat(end) - datetime.fromisoformat(start)).total_seconds()
+
+
 def later(at: str, seconds: float) -> str:
     """So many seconds after a time that a clock gave."""
     then = datetime.fromisoformat(at) + timedelta(seconds=seconds)

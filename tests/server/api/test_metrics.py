@@ -6,6 +6,7 @@ import httpx
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.support.http_helpers import metrics
+from tests.support.patience import wait_until
 from tests.support.talk import Talk
 
 NAMES = {
@@ -21,6 +22,7 @@ NAMES = {
     "ostler_object_store_read_bytes": "counter",
     "ostler_object_store_written_bytes": "counter",
     "ostler_sessions": "gauge",
+    "ostler_session_seconds": "histogram",
     "ostler_waiting_sessions": "gauge",
     "ostler_waiting_oldest_seconds": "gauge",
     "ostler_placement_seconds": "histogram",
@@ -50,6 +52,24 @@ def test_numbers_say_what_happened(api: httpx.Client) -> None:
     assert after["ostler_sessions{running}"] >= 1
     assert after["ostler_runner_processes"] >= 1
     assert after["ostler_runner_frames_total{mock}"] > before.get("ostler_runner_frames_total{mock}", 0)
+
+
+def test_how_long_sessions_live_and_how_they_end_is_counted(api: httpx.Client) -> None:
+    done, given_up = (f"ostler_session_seconds_count{{{status}}}" for status in ("completed", "cancelled"))
+    before = metrics(api)
+    task = {"prompt": "mock: say done", "agent": {"type": "mock"}, "repo": {"mode": "none"}}
+    worked = Talk(api, key=api.post("/tasks", json=task).json()["id"])
+    worked.until_type("session.ended")
+    left = Talk(api)
+    assert left.post("/cancel").status_code < 300
+
+    def counted(ends: str) -> bool:
+        return metrics(api).get(ends, 0) > before.get(ends, 0)
+
+    wait_until(lambda: counted(done) and counted(given_up), "both ends are counted")
+    after = metrics(api)
+    lived = "ostler_session_seconds_sum{completed}"
+    assert 0 < after[lived] - before.get(lived, 0) < 3600
 
 
 def test_what_is_stored_as_a_file_is_counted(api: httpx.Client) -> None:

@@ -8,6 +8,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from ostler.base.clock import Histogram, ObjectNumbers
 from ostler.server.api.services import Services
 from ostler.server.runners.agents import stats
+from ostler.wire.events import SessionStatus
 
 
 class _Collected:
@@ -41,6 +42,7 @@ async def exposition(services: Services) -> str:
         CounterMetricFamily("ostler_store_read_bytes", "Bytes read from the store since the start.", store.bytes_read),
         *_of_objects(counters.objects),
         sessions,
+        _lives(services.sessions.lives),
         GaugeMetricFamily("ostler_waiting_sessions", "Sessions of this server that wait for a runner.", waiting.own),
         GaugeMetricFamily("ostler_waiting_oldest_seconds", "How long the first of them waits.", waiting.oldest_seconds),
         _times("ostler_placement_seconds", "How long sessions waited that have a runner now.", waiting.times),
@@ -65,6 +67,15 @@ def _of_objects(numbers: ObjectNumbers) -> Iterator[Metric]:
     yield from (times, failed)
     yield CounterMetricFamily("ostler_object_store_read_bytes", "Read from the object store.", numbers.read_bytes)
     yield CounterMetricFamily("ostler_object_store_written_bytes", "Written to it.", numbers.written_bytes)
+
+
+def _lives(lives: Mapping[SessionStatus, Histogram]) -> Metric:
+    family = HistogramMetricFamily(
+        "ostler_session_seconds", "From the making of sessions to their end, by how they ended.", labels=["status"]
+    )
+    for status, times in sorted(lives.items()):
+        family.add_metric([status], buckets=times.cumulative(), sum_value=times.total)
+    return family
 
 
 def _times(name: str, documentation: str, times: Histogram) -> Metric:

@@ -68,6 +68,7 @@ class Sessions:
         self._clearing = Clearing(store, registry.background)
         self._runners = runners
         self._work = work
+        self.lives = work.lives
 
     # Changing and deleting
 

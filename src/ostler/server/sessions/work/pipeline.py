@@ -4,12 +4,14 @@ What is done is in the session's log; a step that is not there is done again aft
 that no session knows are removed at start, and a delivery that is repeated finds its own branch and pull request.
 """
 
+from collections import defaultdict
 from collections.abc import Awaitable, Callable, Coroutine
 from contextlib import suppress
 from typing import Any
 
 import msgspec
 
+from ostler.base.clock import Histogram, between
 from ostler.base.errors import InternalError, NothingToDeliver, OstlerError, TaskFailed
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.base.ids import new_id
@@ -33,6 +35,7 @@ from ostler.server.sessions.work.own_steps import is_own, own_steps
 from ostler.server.sessions.work.progress import ProgressLog
 from ostler.server.sessions.work.restoring import put_back
 from ostler.server.sessions.work.snapshot_uploads import SnapshotUploads
+from ostler.wire.events import SessionStatus
 from ostler.wire.provisioning import CreatedWorkspace, FrozenState, SetupOutcome, WorkspaceOrder
 from ostler.wire.running import Draft
 from ostler.wire.tasks import TaskSpec
@@ -43,6 +46,7 @@ log = Log(__name__)
 _BY_A_PERSON = "interrupted"
 _BEGINNING = "beginning"
 _STOPPED = "stopped"
+_LIVES = (1.0, 10.0, 60.0, 600.0, 3600.0, 86_400.0)
 
 
 class Pipeline:
@@ -72,6 +76,8 @@ class Pipeline:
         self._tell_end = ended
         self._delivers = delivers
         self.uploads = uploads
+        self.lives: defaultdict[SessionStatus, Histogram] = defaultdict(lambda: Histogram(_LIVES))
+        """From the making of sessions to their end, by how they ended; those that ended at this server."""
 
     async def redeemed(self, order: WorkspaceOrder) -> tuple[WorkspaceOrder, str | None]:
         """The order as it is carried out, and the runner that must have it because what it needs is there."""
@@ -100,7 +106,9 @@ class Pipeline:
     def ended(self, session: SessionCore) -> None:
         """Tell those who wished to hear it; the files are there when somebody wants them, but nothing runs for that."""
         self._tell_end()
-        if (workspace := session.state.workspace_id) is not None:
+        state = session.state
+        self.lives[state.status].observe(between(session.record.created_at, state.ended_at or session.now()))
+        if (workspace := state.workspace_id) is not None:
             with suppress(RunnerUnavailable):
                 self._workspaces(session).rest(workspace)
         self._runners.room()
