@@ -7,7 +7,7 @@ from bisect import bisect_left
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from datetime import datetime, timedelta
+from datetime import UTC, datetime, timedelta
 from typing import Protocol
 
 
@@ -108,6 +108,14 @@ class ObjectNumbers:
         with self._lock:
             self.read_bytes += read
             self.written_bytes += written
+
+
+def stamped(at: datetime) -> str:
+    """A time as the clock gives it; raises ValueError for one that lies outside of what calendars hold in UTC."""
+    try:
+        return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    except OverflowError as error:
+        raise ValueError(str(error)) from error
 
 
 def between(start: str, end: str) -> float:

@@ -14,6 +14,7 @@ from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.serving import running_server
 from tests.support.talk import Talk
+from tests.support.triggering import store
 
 LABELS = [
     ({f"name{number}": "" for number in range(65)}, "labels"),
@@ -51,6 +52,22 @@ def test_labels_that_no_list_could_show_are_refused_wherever_they_are_given(
     talk = Talk(api, agent="mock", labels={"team": "blue"})
     assert_refused(api.patch(f"/sessions/{talk.id}", json={"labels": labels}), field)
     assert talk.get()["labels"] == {"team": "blue"}
+    api.delete(f"/sessions/{talk.id}")
+
+
+@pytest.mark.parametrize("at", ["9999-12-31T23:59:59-23:59", "0001-01-01T00:00:00+23:59"])
+def test_a_time_outside_of_the_calendar_is_refused_wherever_it_is_given(api: httpx.Client, at: str) -> None:
+    key = {"name": "x", "role": "viewer", "expiresAt": at}
+    assert_refused(api.post("/api-keys", json=key), "expiresAt")
+    for name in ("since", "until"):
+        assert_refused(api.get("/audit", params={name: at}), name)
+    store(api, "plain", 'prompt = "mock: say Hi"')
+    made = api.post("/schedules", json={"name": "late", "template": "plain", "at": at})
+    assert "at" in assert_problem(made, "unprocessable")["errors"]
+    assert api.get("/schedules").json()["items"] == []
+    talk = Talk(api)
+    told = api.post(f"/sessions/{talk.id}/events/ingest", json=[{"type": "note", "message": "hi", "ts": at}])
+    assert "ts" in assert_problem(told, "events_refused")["errors"]
     api.delete(f"/sessions/{talk.id}")
 
 

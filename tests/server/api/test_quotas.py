@@ -2,7 +2,7 @@
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import AsyncIterator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -10,7 +10,9 @@ from typing import Any
 import httpx
 import pytest
 
+from ostler.base.errors.access import LimitReached
 from tests.server.api.test_keys import TOKEN, Team, client_of, new_key
+from tests.support.fleet import fleet_in
 from tests.support.forking import ran
 from tests.support.http_helpers import assert_problem, metrics
 from tests.support.ordering import task
@@ -249,3 +251,26 @@ def test_a_limit_is_set_from_above(team: Team) -> None:
 )
 def test_limits_that_are_none_are_refused_by_name(team: Team, body: dict[str, Any], code: str, named: str) -> None:
     assert named in str(assert_problem(team.token.put("/limits", json=body), code))
+
+
+async def test_what_came_in_counts_until_it_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        quotas, access = fleet.services.quotas, fleet.services.sessions.store.access
+        wanted = {"scope": "project", "uploadBytesPerDay": 10}
+        assert (await fleet.api.put("/limits", json=wanted)).status_code == 200
+        stored, looked = access.uploaded, []
+
+        async def uploaded(day: str, project: str, actor: str, size: int) -> None:
+            with pytest.raises(LimitReached):
+                await quotas.check_upload(project, actor)
+            looked.append(await stored(day, project, actor, size))
+
+        async def pieces() -> AsyncIterator[bytes]:
+            yield bytes(10)
+
+        monkeypatch.setattr(access, "uploaded", uploaded)
+        async with quotas.uploading("default", "local", pieces()) as coming:
+            assert [len(each) async for each in coming] == [10]
+        assert len(looked) == 1
+        with pytest.raises(LimitReached):
+            await quotas.check_upload("default", "local")

@@ -1,5 +1,6 @@
 """Signing in in a browser: at a provider and back, what its cookie is good for, and what is refused on the way."""
 
+import asyncio
 import base64
 import json
 import sqlite3
@@ -16,7 +17,10 @@ from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
 from ostler.cli import root
+from ostler.server.auth.scope import Scope
+from ostler.server.store.access import SignInRow
 from tests.server.api.test_keys import TOKEN, client_of
+from tests.support.fleet import fleet_in
 from tests.support.http_helpers import assert_problem
 from tests.support.patience import wait_until
 from tests.support.providers import AUDIENCE, WEB_CLIENT, WEB_SECRET, Provider, running_provider
@@ -270,6 +274,30 @@ def test_a_stream_ends_when_its_reader_signs_out(
         assert stream.status_code == 200
         assert browser.post("/api/v1/sign-out", headers={"origin": server.url}).status_code == 200
         assert all(True for _ in stream.iter_bytes())  # to its end
+
+
+async def test_a_stream_that_was_let_in_before_its_reader_signed_out_ends(tmp_path: Path) -> None:
+    async with fleet_in(tmp_path, local_slots=0) as fleet:
+        directory = fleet.services.directory
+        row = SignInRow(
+            id="sgn_1",
+            hash="h",
+            way="oidc",
+            mark="m",
+            actor="oidc:anna",
+            name="Anna",
+            grants="[]",
+            created_at="2030-01-01T00:00:00.000Z",
+            ends_at="2999-01-01T00:00:00.000Z",
+        )
+        await directory.sign_ins.add(row)
+        asks = Scope(actor=row.actor, roles=("viewer",), sign_in=row.id)
+        async with directory.ended_with_key(asks):
+            pass
+        await directory.sign_ins.end(row.id)
+        with pytest.raises(TimeoutError):
+            async with directory.ended_with_key(asks):
+                await asyncio.Event().wait()
 
 
 @pytest.mark.parametrize("asks", ["person", "admin", "command"])

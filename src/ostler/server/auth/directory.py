@@ -6,11 +6,11 @@ import secrets
 from collections import defaultdict
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import asynccontextmanager
-from datetime import UTC, datetime
+from datetime import datetime
 
 from msgspec.structs import astuple, replace
 
-from ostler.base.clock import Clock
+from ostler.base.clock import Clock, stamped
 from ostler.base.errors import InvalidRequest, NotFound, StoreUnavailable, Unauthorized
 from ostler.base.errors.access import NameTaken
 from ostler.base.ids import new_id
@@ -205,6 +205,8 @@ class Directory:
         seconds = _seconds_left(key, self._clock.now()) if key is not None else None
         if scope.expires_at is not None:
             seconds = max(scope.expires_at - datetime.fromisoformat(self._clock.now()).timestamp(), 0)
+        if credential is not None and self.sign_ins.over([credential]):
+            seconds = 0  # they signed out since this was let in
         async with asyncio.timeout(seconds) as limit:
             if credential is not None:
                 self._open[credential].add(limit)
@@ -393,11 +395,11 @@ def _expiry(given: str | None, now: str) -> str | None:
         return None
     try:
         at = datetime.fromisoformat(given)
+        shown = stamped(at)
     except ValueError:
         raise _refused("expiresAt", f"'{given[:40]}' is no time such as 2030-01-31T12:00:00Z") from None
     if at.tzinfo is None:
         raise _refused("expiresAt", f"'{given[:40]}' has no time zone; end it with Z for UTC")
-    shown = at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
     if shown <= now:
         raise _refused("expiresAt", f"'{given[:40]}' is not in the future")
     return shown

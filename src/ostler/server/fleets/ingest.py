@@ -2,13 +2,14 @@
 
 import asyncio
 from collections.abc import Callable, Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 from weakref import WeakValueDictionary
 
 import msgspec
 from msgspec.structs import replace
 
+from ostler.base.clock import stamped
 from ostler.base.errors.fleets import EventsRefused
 from ostler.server.sessions import drafts
 from ostler.server.sessions.live import LiveSession
@@ -147,4 +148,7 @@ def draft_of(event: IngestedEvent) -> Draft:
 
 
 def _time(at: datetime) -> str:
-    return at.astimezone(UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
+    try:
+        return stamped(at)
+    except ValueError:
+        raise refused({"ts": [f"'{at.isoformat()}' is outside of the calendar"]}) from None

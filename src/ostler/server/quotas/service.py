@@ -171,9 +171,11 @@ class Quotas:
                 raise refusal from None
             raise
         finally:
-            self._coming.remove(coming)
-            if coming.size:
-                await self._store.access.uploaded(self._clock.now()[:10], project, actor, coming.size)
+            try:
+                if coming.size:  # it is counted as one that comes until it is stored, so never not at all
+                    await self._store.access.uploaded(self._clock.now()[:10], project, actor, coming.size)
+            finally:
+                self._coming.remove(coming)
 
     async def rooms(self, projects: Iterable[str]) -> Rooms:
         """How many waiting sessions of these projects may be given a runner."""

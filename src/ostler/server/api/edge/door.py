@@ -183,5 +183,5 @@ def _of_terminal(scope: Scope) -> str:
     """The token in the address of a terminal's socket: browsers cannot send a header with that."""
     if scope["type"] != "websocket" or not scope["path"].endswith("/terminal/ws"):
         return ""
-    token = dict(parse_qsl(scope["query_string"].decode("latin-1"))).get("access_token", "")
+    token = dict(parse_qsl(scope["query_string"].decode("latin-1"), encoding="latin-1")).get("access_token", "")
     return f"Bearer {token}" if token else ""

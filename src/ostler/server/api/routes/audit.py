@@ -8,6 +8,7 @@ import msgspec
 from litestar import Response, get
 from litestar.params import Parameter
 
+from ostler.base.clock import stamped
 from ostler.base.errors import InvalidRequest
 from ostler.server.api.described import answer
 from ostler.server.api.routes.fleets import NDJSON
@@ -89,11 +90,10 @@ def _time(name: str, given: str | None) -> str | None:
         return None
     try:
         at = datetime.fromisoformat(given)
+        return stamped(at.replace(tzinfo=UTC) if at.tzinfo is None else at)
     except ValueError:
         reason = f"'{given}' is no time such as 2030-01-31T12:00:00Z"
         raise InvalidRequest(reason=f"{name}: {reason}.", errors={name: [reason]}) from None
-    at = at.replace(tzinfo=UTC) if at.tzinfo is None else at.astimezone(UTC)
-    return at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
 
 
 HANDLERS = (list_lines, export_lines)
