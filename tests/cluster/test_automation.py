@@ -59,6 +59,25 @@ def test_each_delivery_begins_one_task_whoever_is_killed(servers: Servers, b: ht
     servers.start_missing()
 
 
+def test_a_delivery_that_had_begun_its_task_waits_for_no_server_that_is_away(servers: Servers, b: httpx.Client) -> None:
+    servers.start_missing()
+    push(b, prompt="mock: say Seen")
+    made = create(b, "begun", perMinute=3)
+    late = [send(b, made, {"n": n}, f"n{n}").json()["delivery"] for n in range(2)][1]
+    with servers.api("a") as a:
+        there = a.post("/sessions", json={"agent": "mock", "key": late}).json()[
+            "id"
+        ]  # and then killed before it says so
+    servers.kill("a")
+
+    def acted_on() -> dict[str, Any]:
+        return next(each for each in deliveries(b, "begun") if each["id"] == late)
+
+    wait_until(lambda: acted_on()["state"] != "waiting", "it was acted on")
+    assert (acted_on()["state"], acted_on()["session"]) == ("started", there)
+    servers.start_missing()
+
+
 @pytest.mark.timeout(400)
 def test_a_storm_is_stored_once_and_keeps_the_rate_of_its_trigger_over_both_servers(
     servers: Servers, b: httpx.Client

@@ -118,6 +118,9 @@ class Deliveries:
 
     async def _begun(self, trigger: TriggerRow, body: NewTrigger, row: DeliveryRow, words: Words) -> str:
         """A task of its own."""
+        known = await self._sessions.store.find_session(trigger.project, row.id)
+        if known is not None:  # a server was killed between the task and this; its machine may be away with it
+            return known.id
         templates = self._sessions.store.templates
         labels = _labels(trigger, row)
         task = CreateTask(template=body.template, inputs=words.inputs, prompt=words.prompt, labels=labels)
