@@ -59,7 +59,12 @@ def test_what_was_on_its_machine_goes_on_elsewhere_when_an_operator_gives_it_up(
         assert talk.get()["runner"]["id"] != home
 
     servers.start("a")
-    assert said(there[2].turn("mock: say back")).endswith("back")  # it slept all the time, on that machine
+    wait_until(
+        lambda: there[2].post("/messages", message="mock: say back").status_code == 202,
+        what="the other server knows that it is back",
+    )
+    there[2].until_type("turn.ended")
+    assert said(there[2].events).endswith("back")  # it slept all the time, on that machine
     assert there[2].get()["runner"]["id"] == home
     assert said(there[0].turn("mock: say still here")) == "still here"
     assert "Traceback" not in servers.logs()

@@ -11,6 +11,7 @@ import pytest
 from ostler.base.errors import DatabaseInUse, SettingsError, StoreUnavailable
 from ostler.base.errors.runners import RunnerUnavailable
 from ostler.server.store.peers import Bell, LetThrough, Member, RunnerLoad
+from ostler.server.store.postgres import store as postgres_store
 from ostler.server.store.postgres.address import Address
 from ostler.server.store.postgres.store import PostgresStore
 from ostler.server.store.postgres.tables import PostgresTables
@@ -36,8 +37,9 @@ async def store(own_cluster: Cluster, tmp_path: Path) -> AsyncIterator[PostgresS
 
 
 async def test_while_it_is_away_appends_and_reads_wait_and_nothing_is_lost_or_doubled(
-    store: PostgresStore, own_cluster: Cluster
+    store: PostgresStore, own_cluster: Cluster, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(postgres_store, "_READ_PATIENCE", stretched(60))  # a busy machine is long about a start
     session = await created(store, "ses_a")
     before = [session.append(notice(f"before {number}")) for number in range(50)]
     await asyncio.to_thread(own_cluster.stop)

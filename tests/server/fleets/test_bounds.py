@@ -104,10 +104,12 @@ async def test_clients_that_do_not_log_in_are_no_more_than_there_may_be(proxied:
 
 async def test_peers_that_register_late_are_no_more_than_there_may_be(proxied: RunningServer, talk: Talk) -> None:
     async with AsyncExitStack() as stack:
-        late = await connect(_address(proxied, talk.id, "late"), compression=None)
-        for number in range(MOST_PEERS):
+        for number in range(MOST_PEERS - 1):
             control = await _registered(proxied, talk.id, f"host-{number}")
             stack.push_async_callback(control.close)
+        late = await connect(_address(proxied, talk.id, "late"), compression=None)
+        last = await _registered(proxied, talk.id, "last")
+        stack.push_async_callback(last.close)
         await late.send(json.dumps({"targets": {"ssh": "127.0.0.1:22"}}))
         with pytest.raises(ConnectionClosedError):
             await late.recv()
