@@ -1,7 +1,6 @@
 """The TypeScript SDK in the other runtimes and in a browser, and its package in a project of its own."""
 
 import json
-import platform
 import shutil
 import subprocess
 import tempfile
@@ -20,12 +19,11 @@ import pytest
 import hatch_build
 from tests.client.test_typescript import PROGRAMS, check_thread, play
 from tests.support.patience import stretched, wait_until
+from tests.support.runtimes import RUNTIMES, runtime
 from tests.support.serving import RunningServer, clean_env, running_server
 from tools import typescript_sdk as sdk
 
 pytestmark = pytest.mark.timeout(600)
-RUNTIMES = PROGRAMS / "runtimes"
-IS_ARM = platform.machine() in {"aarch64", "arm64"}
 BROWSERS = ("chromium", "chromium-browser", "google-chrome")
 
 
@@ -36,11 +34,6 @@ def node() -> Path:
     with sdk.alone():
         hatch_build.install_packages(found, RUNTIMES)
     return found
-
-
-def runtime(package: str, arm: str, intel: str, program: str) -> str:
-    """The program in the package of a runtime for this machine."""
-    return str(RUNTIMES / "node_modules" / f"{package}-{arm if IS_ARM else intel}" / program)
 
 
 def test_a_thread_through_the_sdk_in_bun(node: Path, server: RunningServer, tmp_path: Path) -> None:

@@ -197,6 +197,12 @@ class _Handler(BaseHTTPRequestHandler):
         self.sandbox.remove()
         self.answer(200, self._vercel("stopped"))
 
+    # Cloudflare: what `cloudflare_container.mjs` asks for when its Worker starts the container
+
+    def cloudflare_start(self, body: bytes) -> None:
+        self.sandbox.start(f"exec ostler serve {SERVE}", json.loads(body)["env"])
+        self.answer(200, {})
+
 
 _ROUTES: dict[str, Callable[[_Handler, bytes], None]] = {
     r"POST /e2b/v2/sandboxes": _Handler.e2b_create,
@@ -210,6 +216,7 @@ _ROUTES: dict[str, Callable[[_Handler, bytes], None]] = {
     r"POST /vercel/api/v[23]/sandboxes": _Handler.vercel_create,
     r"POST /vercel/api/v2/sandboxes/sessions/ses1/cmd": _Handler.vercel_run,
     r"POST /vercel/api/v2/sandboxes/sessions/ses1/stop": _Handler.vercel_stop,
+    r"POST /cloudflare/start": _Handler.cloudflare_start,
 }
 
 
