@@ -229,6 +229,8 @@ def _item(call: Call) -> Item:
 
 
 def _output(call: Call) -> str:
+    if isinstance(call.output, dict) and call.output.keys() == {"output"}:
+        call.output = call.output["output"]
     if isinstance(call.output, str) and call.output:
         return call.output
     if call.text or call.printed:

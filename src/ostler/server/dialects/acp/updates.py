@@ -60,6 +60,7 @@ class _Call:
         self.diffs: list[Json] = []
         self.paths: list[str] = []
         self.is_answered = False
+        self.has_failed = False
 
     @property
     def content(self) -> list[Json]:
@@ -164,11 +165,8 @@ class AcpUpdates:
         self._calls[call.call_id] = item.item_id
         sent = self._sent.setdefault(item.item_id, _Call())
         kind = "tool_call_update" if known else "tool_call"
-        update: Json = {"sessionUpdate": kind, "status": "in_progress", **_described(item.item_id, call)}
-        if item.status == "failed":
-            sent.is_answered = True
-            update["status"] = "failed"
-        return [update]
+        sent.has_failed = item.status == "failed"  # told with the result, as clients take nothing after an end
+        return [{"sessionUpdate": kind, "status": "in_progress", **_described(item.item_id, call)}]
 
     def _answered(self, item: Item) -> list[Json]:
         result = next((part for part in item.content if isinstance(part, ToolResultPart)), None)
@@ -187,7 +185,7 @@ class AcpUpdates:
         left = [(call, sent) for call, sent in self._sent.items() if not sent.is_answered]
         for _, sent in left:
             sent.is_answered = True
-        return [{**_update(call, sent), "status": "completed"} for call, sent in left]
+        return [{**_update(call, sent), "status": "failed" if sent.has_failed else "completed"} for call, sent in left]
 
     def _printed(self, event: TerminalOutput) -> list[Json]:
         sent = self._sent.get(event.data.item_id or "")
@@ -218,12 +216,8 @@ def _call_of(item: Item) -> ToolCallPart | None:
 
 def _described(item_id: str, call: ToolCallPart) -> Json:
     arguments = arguments_of(call)
-    return {
-        "toolCallId": item_id,
-        "title": title_of(call.name, arguments),
-        "kind": kind_of(call.name),
-        "rawInput": arguments,
-    }
+    described = {"toolCallId": item_id, "title": title_of(call.name, arguments), "kind": kind_of(call.name)}
+    return {**described, "rawInput": arguments} if call.arguments else described  # it may come later
 
 
 def _chunk(item_id: str, kind: Kind, text: str) -> Json:
