@@ -74,7 +74,7 @@ def test_what_is_kept_is_held_to_its_shape_and_to_folders_that_may_be_used(v1: h
     here = {"directory": str(tmp_path), "mcpName": "notes"}
     assert_problem(v1.get("/config/mcp", params={"directory": str(tmp_path)}), "invalid_request", field="mcpName")
     assert_problem(v1.put("/config/mcp", params=here, json={"type": "smoke"}), "invalid_request")
-    assert_problem(v1.get("/config/mcp", params={**here, "directory": "here"}), "invalid_request", field="path")
+    assert_problem(v1.get("/config/mcp", params={**here, "directory": "here"}), "invalid_request", field="directory")
     (tmp_path / ".sandbox-agent" / "config").mkdir(parents=True)
     (tmp_path / ".sandbox-agent" / "config" / "mcp.json").write_text("[1]")
     broken = assert_problem(v1.get("/config/mcp", params=here), "unprocessable")

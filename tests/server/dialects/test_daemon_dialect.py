@@ -321,7 +321,7 @@ def test_an_id_is_used_once(daemon: httpx.Client) -> None:
 
 
 def test_an_id_with_impossible_letters_is_refused(daemon: httpx.Client) -> None:
-    assert_problem(daemon.post("/sessions/a b", json={"agent": "mock"}), "invalid_request", field="key")
+    assert_problem(daemon.post("/sessions/a b", json={"agent": "mock"}), "invalid_request", field="session")
 
 
 def test_an_agent_that_cannot_be_installed_is_not_healthy_and_nothing_is_created(v1: httpx.Client) -> None:
@@ -373,6 +373,39 @@ def test_a_streamed_message_sent_twice_under_one_key_happens_once(v1: httpx.Clie
     assert types.count("turn.started") == 1
 
 
+def test_newer_clients_ask_for_what_can_be_set_and_whether_programs_run(v1: httpx.Client) -> None:
+    session = f"my-{uuid4()}"
+    assert v1.post(f"/sessions/{session}", json={"agent": "mock"}).json()["healthy"]
+    mock = v1.get("/agents/mock", params={"config": "true", "no_cache": "true"}).json()
+    assert [(option["id"], option["currentValue"]) for option in mock["configOptions"]][:2] == [
+        ("permission_mode", "default"),
+        ("mode", "build"),
+    ]
+    assert mock["serverStatus"]["status"] == "running"
+    assert mock["serverStatus"]["uptimeMs"] >= 0
+    listed = {agent["id"]: agent for agent in v1.get("/agents").json()["agents"]}
+    assert listed["pi"]["serverStatus"] == {"status": "stopped"}
+    assert "configOptions" not in listed["mock"]
+    wanted = {"agentVersion": mock["version"], "agentProcessVersion": "1.0.0", "reinstall": False}
+    assert v1.post("/agents/mock/install", json=wanted).status_code == 204
+
+
+def test_a_session_is_called_by_the_id_of_its_client_when_something_is_wrong(v1: httpx.Client) -> None:
+    session = f"my-{uuid4()}"
+    assert v1.post(f"/sessions/{session}", json={"agent": "mock"}).json()["healthy"]
+    for path in ("permissions/x/reply", "questions/x/reply", "questions/x/reject"):
+        body: dict[str, Any] = (
+            {"reply": "once"} if path.startswith("perm") else {"answers": []} if "reply" in path else {}
+        )
+        answer = v1.post(f"/sessions/{session}/{path}", json=body)
+        assert f"Session '{session}' has no" in assert_problem(answer, "ask_not_found")["detail"]
+    assert v1.post(f"/sessions/{session}/terminate").status_code == 204
+    over = v1.post(f"/sessions/{session}/messages", json={"message": "Hello"})
+    assert assert_problem(over, "session_ended")["detail"].startswith(f"Session '{session}' is")
+    unfit = assert_problem(v1.post("/sessions/a b", json={"agent": "mock"}), "invalid_request")
+    assert (unfit["detail"].split(" must")[0], list(unfit["errors"])) == ("session 'a b'", ["session"])
+
+
 @pytest.mark.lane("server")
 def test_the_log_has_an_agent_s_own_name_and_this_api_its_name_for_it(tmp_path: Path) -> None:
     mock = [sys.executable, "-I", "-S", str(PROGRAM)]
@@ -388,3 +421,6 @@ def test_the_log_has_an_agent_s_own_name_and_this_api_its_name_for_it(tmp_path: 
             assert began["data"]["metadata"]["agent"] == "claude"
             taken = daemon.post("/sessions/claude", json={"agent": "codex"})
             assert "claude-code" not in taken.text
+            version = daemon.post("/agents/claude/install", json={"version": "../../x"})
+            assert version.status_code == 422
+            assert "of agent 'claude' is not on offer" in version.json()["detail"]

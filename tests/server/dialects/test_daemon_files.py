@@ -67,6 +67,33 @@ def test_a_link_leads_nowhere_that_is_not_allowed(fs: httpx.Client, tmp_path: Pa
     assert_problem(fs.get("/entries", params={"path": str(tmp_path / "out")}), "path_refused")
 
 
+def test_a_list_that_is_not_whole_says_so(fs: httpx.Client, tmp_path: Path) -> None:
+    for number in range(10_001):
+        (tmp_path / f"{number}").touch()
+    answer = fs.get("/entries", params={"path": str(tmp_path)})
+    assert (len(answer.json()), answer.headers["ostler-truncated"]) == (10_000, "true")
+    (tmp_path / "1").unlink()
+    assert "ostler-truncated" not in fs.get("/entries", params={"path": str(tmp_path)}).headers
+
+
+def test_a_link_is_removed_and_moved_itself(fs: httpx.Client, tmp_path: Path) -> None:
+    (tmp_path / "target").write_text("kept")
+    for name, leads in (("link", "target"), ("out", "/etc"), ("loop", "loop"), ("broken", "nowhere")):
+        (tmp_path / name).symlink_to(leads)
+    moved = fs.post("/move", json={"from": f"{tmp_path}/link", "to": f"{tmp_path}/moved"})
+    assert moved.json() == {"from": f"{tmp_path}/link", "to": f"{tmp_path}/moved"}
+    assert (tmp_path / "moved").is_symlink()
+    for name in ("moved", "out", "loop", "broken"):
+        assert fs.delete("/entry", params={"path": f"{tmp_path}/{name}"}).json() == {"path": f"{tmp_path}/{name}"}
+    assert [each.name for each in tmp_path.iterdir()] == ["target"]
+
+
+def test_a_link_that_leads_in_circles_is_told_so(fs: httpx.Client, tmp_path: Path) -> None:
+    (tmp_path / "loop").symlink_to("loop")
+    answer = fs.get("/file", params={"path": f"{tmp_path}/loop"})
+    assert "leads round in circles" in assert_problem(answer, "invalid_request")["detail"]
+
+
 def test_the_state_of_the_server_stays_its_own(tmp_path: Path) -> None:
     folder = tmp_path / "allowed"
     folder.mkdir()

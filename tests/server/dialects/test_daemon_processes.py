@@ -57,6 +57,18 @@ def test_a_process_of_a_session_has_its_folder_and_home(v1: httpx.Client, tmp_pa
     assert "/sessions/ses_" in home
 
 
+@pytest.mark.parametrize("field", ["command", "args"])
+def test_a_word_that_no_program_would_see_whole_is_refused(v1: httpx.Client, tmp_path: Path, field: str) -> None:
+    wanted = {"command": "echo", "args": ["a"], "cwd": str(tmp_path), field: "x\0y" if field == "command" else ["x\0y"]}
+    assert list(assert_problem(v1.post("/processes/run", json=wanted), "invalid_request")["errors"]) == [field]
+
+
+def test_a_process_that_names_no_folder_begins_at_home(tmp_path: Path) -> None:
+    with running_server(tmp_path / "state", env={"OSTLER_REPOSITORY_FOLDERS": ""}) as server:
+        answer = httpx.post(f"{server.url}/v1/processes/run", json={"command": "pwd"}, timeout=60)
+    assert (answer.status_code, answer.json().get("exitCode")) == (200, 0), answer.text
+
+
 def test_what_cannot_be_started_is_told_with_the_field(v1: httpx.Client, tmp_path: Path) -> None:
     here = {"cwd": str(tmp_path)}
     problem = assert_problem(v1.post("/processes", json={"command": "no-such-program", **here}), "unprocessable")

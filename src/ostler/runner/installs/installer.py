@@ -11,7 +11,7 @@ import msgspec
 
 from ostler.agents.adapter import Installation
 from ostler.agents.sources import Download, Npm, Pypi, Source
-from ostler.base.errors import InstallFailed, Stopping
+from ostler.base.errors import InstallFailed, Stopping, VersionNotOffered
 from ostler.runner.installs import pypi
 from ostler.runner.installs.installed import InstalledVersions, Record
 from ostler.runner.installs.npm import Node, Packages, machine_node, wheel_node
@@ -91,7 +91,8 @@ class Installer:
         `anew` replaces what is there, which stays until its successor is whole.
         """
         if version is not None and not _VERSION.fullmatch(version):
-            raise InstallFailed(agent=agent, reason=f"'{version}' is not a version.")
+            here = next((record.version for record in self.records(agent)), "none")
+            raise VersionNotOffered(agent=agent, version=version[:100], installed=here)
         box = Toolbox(self._environ, self._search, seconds=self._seconds, stop=stop or Event(), progress=progress)
         failures = []
         ordered = self._likeliest_first(agent, installable(sources), version)

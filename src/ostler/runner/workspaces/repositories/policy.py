@@ -117,14 +117,17 @@ def allowed_folder(path: str, policy: Policy, *, field: str = "repo.url") -> Pat
 def allowed_path(path: str, policy: Policy, folders: tuple[str, ...], *, whole: bool) -> MachinePath:
     """Where a path really leads, its end may be missing; raises PathRefused unless that is below an allowed folder.
 
-    With `whole` all below it is meant too: then it is no allowed folder itself, and nothing closed lies in it.
+    With `whole` all below it is meant too: then it is no allowed folder itself, and nothing closed lies in it. A link
+    is meant itself then, and not what it leads to.
     """
     if not path.startswith("/") or "\0" in path or len(path) > _LONGEST:
         raise InvalidRequest(reason="path: give an absolute path.", errors={"path": [path[:200]]})
     try:
-        real = Path(path).resolve()
-    except (OSError, RuntimeError) as error:  # links that go round in circles, or a name that no disk has
-        raise InvalidRequest(reason=f"path: '{path[:200]}' cannot be used.", errors={"path": [path[:200]]}) from error
+        named = Path(path)
+        real = named.parent.resolve() / named.name if whole and named.name not in {"", ".."} else named.resolve()
+    except (OSError, RuntimeError) as error:
+        reason = "leads round in circles, or has a name that no disk takes"
+        raise InvalidRequest(reason=f"path: '{path[:200]}' {reason}.", errors={"path": [reason]}) from error
     roots = [Path(folder).resolve() for folder in folders]
     if not any(real.is_relative_to(root) for root in roots) and not _is_allowed(real, policy):
         setting = f"{policy.whose} (setting repository_folders)"

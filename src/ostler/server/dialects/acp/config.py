@@ -26,18 +26,35 @@ def _current_mode(session: SessionCore, agent: Agent) -> str:
 
 def config_options(session: SessionCore, agent: Agent) -> list[Json]:
     """Everything that can be set, with what is set now."""
-    state = session.state
-    spec = session.settings
-    found = [_select("permission_mode", "Permissions", "_permission_mode", spec.permission_mode, _PERMISSIONS)]
+    state, spec = session.state, session.settings
+    return options_of(
+        agent,
+        permission_mode=spec.permission_mode,
+        mode=spec.mode or state.mode,
+        model=spec.model or state.model,
+        variant=spec.variant or state.variant,
+    )
+
+
+def options_of(
+    agent: Agent,
+    *,
+    permission_mode: PermissionMode = "default",
+    mode: str | None = None,
+    model: str | None = None,
+    variant: str | None = None,
+) -> list[Json]:
+    """Everything that can be set for an agent; what is not chosen is what it begins with."""
+    found = [_select("permission_mode", "Permissions", "_permission_mode", permission_mode, _PERMISSIONS)]
     if agent.modes:
-        names = {mode.id: mode.name for mode in agent.modes}
-        found.append(_select("mode", "Mode", "mode", _current_mode(session, agent), names))
+        names = {offered.id: offered.name for offered in agent.modes}
+        found.append(_select("mode", "Mode", "mode", mode or agent.modes[0].id, names))
     if agent.models:
-        current = spec.model or state.model or agent.models[0].id
-        found.append(_select("model", "Model", "model", current, {model.id: model.name for model in agent.models}))
-        variants = next((model.variants for model in agent.models if model.id == current), ())
+        current = model or agent.models[0].id
+        found.append(_select("model", "Model", "model", current, {one.id: one.name for one in agent.models}))
+        variants = next((one.variants for one in agent.models if one.id == current), ())
         if variants:
-            chosen = spec.variant or state.variant or variants[0]
+            chosen = variant or variants[0]
             found.append(_select("variant", "Effort", "thought_level", chosen, {name: name for name in variants}))
     return found
 

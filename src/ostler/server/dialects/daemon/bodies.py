@@ -78,6 +78,10 @@ class DaemonInstall(Request, frozen=True, kw_only=True):
     reinstall: bool | None = None
     """Install it anew if it is there already."""
     version: str | None = None
+    agent_version: str | None = None
+    """The same, as newer clients call it."""
+    agent_process_version: str | None = None
+    """Of a program between sandbox-agent and the agent; here there is none, so it is passed over."""
 
 
 class DaemonPermissionReply(Request, frozen=True, kw_only=True):
@@ -148,6 +152,14 @@ class DaemonSessions(Wire, frozen=True, kw_only=True):
     sessions: tuple[DaemonSession, ...]
 
 
+class DaemonServerStatus(Wire, frozen=True, kw_only=True, rename="camel"):
+    """Whether programs of an agent run for sessions."""
+
+    status: Literal["running", "stopped"]
+    uptime_ms: int | None = None
+    """How long the oldest of them has run."""
+
+
 class DaemonAgent(Wire, frozen=True, kw_only=True, rename="camel"):
     """An agent."""
 
@@ -157,6 +169,9 @@ class DaemonAgent(Wire, frozen=True, kw_only=True, rename="camel"):
     capabilities: dict[str, bool]
     version: str | None = None
     path: str | None = None
+    server_status: DaemonServerStatus | None = None
+    config_options: tuple[dict[str, Any], ...] | None = None
+    """What can be set in a session of it, with `config`."""
 
 
 class DaemonAgents(Wire, frozen=True, kw_only=True):

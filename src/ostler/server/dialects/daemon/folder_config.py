@@ -9,7 +9,7 @@ from typing import Generic, TypeVar
 
 import msgspec
 
-from ostler.base.errors import FileMissing, NotFound, Unprocessable
+from ostler.base.errors import FileMissing, InvalidRequest, NotFound, Unprocessable
 from ostler.server.dialects.daemon.machine_files import MachineFiles, Place
 from ostler.wire.struct import Request
 
@@ -70,6 +70,9 @@ class FolderConfig(Generic[T]):
                 await _write(place, found)
 
     async def _place(self, files: MachineFiles, folder: str) -> Place:
+        if not folder.startswith("/"):
+            reason = f"'{folder[:200]}' is not absolute"
+            raise InvalidRequest(reason=f"directory: {reason}.", errors={"directory": [reason]})
         return await files.find(f"{folder.rstrip('/')}/{_FOLDER}/{self._name}")
 
 

@@ -105,7 +105,7 @@ class MachineFiles:
         return [DaemonFsEntry(name=each.name, path=each.path, entry_type="directory", size=0) for each in found.folders]
 
     async def first_root(self) -> str:
-        """Where a command begins that names no folder."""
+        """Where a command begins that names no folder; that may be a home, though sessions are below it only."""
         found = await self._workspaces.folders("", 1)
         if not found.path and not found.folders:
             reason = "name a folder; there is none that could be meant"

@@ -141,17 +141,26 @@ class Beginning(msgspec.Struct, frozen=True, kw_only=True):
     async def order(self, wanted: DaemonProcessCreate | DaemonProcessRun, limits: CommandLimits) -> CommandOrder:
         """What its runner is asked for; raises if nobody may use the folder."""
         files = MachineFiles(self.workspaces, self.session)
-        cwd = wanted.cwd or ("" if self.session is not None else await files.first_root())
-        place = await files.find(cwd)
+        for field, words in {"command": (wanted.command,), "args": wanted.args}.items():
+            if any("\0" in word for word in words):  # a program would see what is before it
+                raise InvalidRequest(reason=f"{field}: holds a null character.", errors={field: ["a null character"]})
+        cwd, workspace = await self._folder(files, wanted.cwd or "")
         return CommandOrder(
             argv=(wanted.command, *wanted.args),
-            cwd=place.shown,
+            cwd=cwd,
             env=dict(wanted.env or {}),
             session=self.session.id if self.session is not None else None,
-            workspace=None if place.place.startswith("/") else place.place,
+            workspace=workspace,
             grant=self.grant,
             limits=limits,
         )
+
+    async def _folder(self, files: MachineFiles, cwd: str) -> tuple[str, str | None]:
+        """Where it begins, and the workspace that this is in."""
+        if not cwd and self.session is None:
+            return await files.first_root(), None
+        place = await files.find(cwd)
+        return place.shown, None if place.place.startswith("/") else place.place
 
 
 class Processes:

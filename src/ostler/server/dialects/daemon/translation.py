@@ -1,13 +1,21 @@
 """The daemon API's words and ours."""
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import get_args
 
 import msgspec
 
 from ostler.base.casing import camel
-from ostler.base.errors import AgentNotInstalled, AgentStartFailed, InstallFailed, InvalidRequest, VersionNotOffered
+from ostler.base.errors import (
+    AgentNotInstalled,
+    AgentStartFailed,
+    InstallFailed,
+    InvalidRequest,
+    OstlerError,
+    VersionNotOffered,
+)
+from ostler.server.dialects.acp.config import options_of
 from ostler.server.dialects.daemon.bodies import (
     DaemonAgent,
     DaemonAttachment,
@@ -16,6 +24,7 @@ from ostler.server.dialects.daemon.bodies import (
     DaemonErrorType,
     DaemonMessage,
     DaemonModel,
+    DaemonServerStatus,
     DaemonSession,
     DaemonSessionCreated,
     LocalMcp,
@@ -63,6 +72,19 @@ def create_session(
             if server.enabled is not False
         },
     )
+
+
+def reworded(error: OstlerError, session: str | None, names: Mapping[str, str]) -> OstlerError:
+    """An error with the names that this API has: `names` are those of agents, `session` is what its client calls it."""
+    fields, errors = dict(error.fields), error.errors
+    if fields.get("agent") in names:
+        fields["agent"] = names[fields["agent"]]
+    if session is not None and "session" in fields:
+        fields["session"] = session
+    if errors is not None and "key" in errors:
+        errors = {"session": errors["key"]}
+        fields["reason"] = fields["reason"].replace("key '", "session '", 1)
+    return error if (fields, errors) == (error.fields, error.errors) else type(error)(errors=errors, **fields)
 
 
 def unhealthy(session: str, agent: str, kind: DaemonErrorType, message: str) -> DaemonSessionCreated:
@@ -142,8 +164,9 @@ def _part(attachment: DaemonAttachment) -> InputPart:
     return FileInput(path=attachment.path)
 
 
-def agent_view(agent: Agent) -> DaemonAgent:
-    """An agent as the daemon API shows it."""
+def agent_view(agent: Agent, started_at: Sequence[datetime], now: datetime, *, config: bool = False) -> DaemonAgent:
+    """An agent as the daemon API shows it, with when its programs that run were started."""
+    uptime = round((now - min(started_at)).total_seconds() * 1000) if started_at else None
     return DaemonAgent(
         id=agent_name(agent),
         installed=agent.installed,
@@ -151,6 +174,8 @@ def agent_view(agent: Agent) -> DaemonAgent:
         capabilities={camel(name): value for name, value in msgspec.structs.asdict(agent.capabilities).items()},
         version=agent.version,
         path=agent.path,
+        server_status=DaemonServerStatus(status="running" if started_at else "stopped", uptime_ms=uptime),
+        config_options=tuple(options_of(agent)) if config else None,
     )
 
 

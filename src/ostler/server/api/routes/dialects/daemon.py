@@ -1,18 +1,22 @@
 """The universal daemon API, at /v1 and, as its first specification has it, without a prefix."""
 
+from datetime import datetime
 from time import monotonic
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 from litestar import MediaType, Request, Response, Router, get, post
+from litestar.params import Parameter
 
 from ostler.base.errors import (
     AgentNotInstalled,
     AgentStartFailed,
     InstallFailed,
+    OstlerError,
     SessionAlreadyExists,
     UnsupportedAgent,
 )
+from ostler.server.api import problems
 from ostler.server.api.accept import JSON, SSE
 from ostler.server.api.described import answer
 from ostler.server.api.edge.idempotency import RECEIPT_HEADER
@@ -55,6 +59,8 @@ from ostler.wire.sessions import CreateSession
 _TAGS = ["daemon"]
 _PAGE = 500
 _NAMED_SECONDS = 5.0
+Config = Annotated[bool, Parameter(description="Add what can be set in a session of it.")]
+NoCache = Annotated[bool, Parameter(description="Nothing is kept here, so it changes nothing.")]
 """A start is in the log as soon as the disk has it."""
 
 
@@ -65,10 +71,22 @@ def health() -> DaemonHealth:
 
 
 @get("/agents", operation_id="daemon.agents", tags=_TAGS, role="viewer", alias_of="agents.list")
-async def list_agents(services: Services, caller: Scope) -> DaemonAgents:
+async def list_agents(
+    services: Services, caller: Scope, config: Config = False, no_cache: NoCache = False
+) -> DaemonAgents:
     """Every agent this server can run."""
     catalogue = await runner_agents.catalogue(services.runners, caller.tenant)
-    return DaemonAgents(agents=tuple(map(translation.agent_view, catalogue)))
+    return DaemonAgents(agents=tuple(_shown(services, caller, agent, config=config) for agent in catalogue))
+
+
+def _shown(services: Services, caller: Scope, agent: Agent, *, config: bool) -> DaemonAgent:
+    """An agent, and whether programs of it run for the caller's project at this server."""
+    registry, wanted = services.sessions.registry, (agent.id, caller.project)
+    live = (each.core.record for runner in services.runners.known for each in registry.live_on(runner.about.id))
+    found = (registry.process_of(record) for record in live if (record.agent, record.project) == wanted)
+    started = [datetime.fromisoformat(process.started_at) for process in found if process is not None]
+    now = datetime.fromisoformat(services.clock.now())
+    return translation.agent_view(agent, started, now, config=config)
 
 
 @post(
@@ -84,15 +102,21 @@ async def install_agent(agent: str, services: Services, data: DaemonInstall | No
     """Install an agent, or find that it is there already; with `reinstall` it is installed anew."""
     wanted = data or DaemonInstall()
     await runner_agents.install_agent(
-        services.runners, find_agent(services, agent).id, wanted.version, reinstall=wanted.reinstall or False
+        services.runners,
+        find_agent(services, agent).id,
+        wanted.version or wanted.agent_version,
+        reinstall=wanted.reinstall or False,
     )
 
 
 @get("/agents/{agent:str}", operation_id="daemon.agent", tags=_TAGS, role="viewer", alias_of="agents.get")
-async def get_agent(agent: str, services: Services, caller: Scope) -> DaemonAgent:
+async def get_agent(
+    agent: str, services: Services, caller: Scope, config: Config = False, no_cache: NoCache = False
+) -> DaemonAgent:
     """One agent."""
     found = find_agent(services, agent, caller.tenant)
-    return translation.agent_view(await runner_agents.describe_agent(services.runners, found.id))
+    shown = await runner_agents.describe_agent(services.runners, found.id)
+    return _shown(services, caller, shown, config=config)
 
 
 @get("/agents/{agent:str}/modes", operation_id="daemon.modes", tags=_TAGS, role="viewer", alias_of="agents.modes")
@@ -140,7 +164,8 @@ async def create_session(
     agent = await runner_agents.describe_agent(services.runners, find_agent(services, data.agent).id)
     wanted = translation.create_session(session, data, agent, await _instructions(services, data))
     if (error := await _installed(services, agent, data.agent_version)) is not None:
-        return translation.unhealthy(session, data.agent, translation.install_error(error), str(error))
+        said = str(translation.reworded(error, session, _names(services)))
+        return translation.unhealthy(session, data.agent, translation.install_error(error), said)
     if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
         return translation.unhealthy(session, data.agent, "tokenError", reason)
     live = await _created(services, project, wanted)
@@ -148,7 +173,8 @@ async def create_session(
         await live.agent.start()
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
-        return translation.unhealthy(session, data.agent, translation.start_error(failed), str(failed))
+        said = str(translation.reworded(failed, session, _names(services)))
+        return translation.unhealthy(session, data.agent, translation.start_error(failed), said)
     return DaemonSessionCreated(healthy=True, native_session_id=await _native_name(live.core))
 
 
@@ -171,15 +197,9 @@ async def _instructions(services: Services, data: DaemonCreateSession) -> str | 
 
 async def _created(services: Services, project: str, wanted: CreateSession) -> LiveSession:
     """A session that was not there before."""
-    names = _names(services)
-    try:
-        live, is_new = await services.sessions.creation.create(project, wanted)
-    except SessionAlreadyExists as taken:
-        agent = taken.fields["agent"]
-        raise SessionAlreadyExists(key=taken.fields["key"], agent=names.get(agent, agent)) from taken
+    live, is_new = await services.sessions.creation.create(project, wanted)
     if not is_new:
-        found = live.core.record
-        raise SessionAlreadyExists(key=found.key, agent=names.get(found.agent, found.agent))
+        raise SessionAlreadyExists(key=live.core.record.key, agent=live.core.record.agent)
     return live
 
 
@@ -404,7 +424,19 @@ _UNPREFIXED = (
 )
 _PREFIXED = (*_UNPREFIXED, health, list_agents, get_agent, agent_models, list_sessions, send_and_stream, terminate)
 
+
+def _answer(request: Request[Any, Any, Any], error: OstlerError) -> Response[bytes]:
+    """A problem with the names of this API."""
+    names = _names(request.app.state["services"])
+    return problems.answer(request, translation.reworded(error, request.path_params.get("session"), names))
+
+
 HANDLERS = (
-    Router(path="/v1", route_handlers=list(_PREFIXED)),
-    Router(path="/", route_handlers=list(_UNPREFIXED), include_in_schema=False),
+    Router(path="/v1", route_handlers=list(_PREFIXED), exception_handlers={OstlerError: _answer}),
+    Router(
+        path="/",
+        route_handlers=list(_UNPREFIXED),
+        include_in_schema=False,
+        exception_handlers={OstlerError: _answer},
+    ),
 )

@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any
 
-from litestar import Request, delete, get, post, put
+from litestar import Request, Response, delete, get, post, put
 from litestar.params import Parameter, QueryParameter
 from litestar.response import Stream
 
@@ -41,16 +41,20 @@ async def _files(services: Services, project: str, session: str | None) -> Machi
 @get("/v1/fs/entries", operation_id="daemon.fs-list", tags=_TAGS, role="operator", reach="server")
 async def list_entries(
     services: Services, project: str, path: Path = "", session: Session = None, session_too: SessionToo = None
-) -> list[DaemonFsEntry]:
-    """What is in a folder; without a path what is in the session's, or where one may begin."""
+) -> Response[list[DaemonFsEntry]]:
+    """What is in a folder; without a path what is in the session's, or where one may begin.
+
+    Of more than ten thousand entries the first are told, with the header `Ostler-Truncated: true`.
+    """
     files = await _files(services, project, session or session_too)
     if not path and not (session or session_too):
-        return await files.roots(_MOST_ENTRIES)
+        return Response(await files.roots(_MOST_ENTRIES))
     found = await files.find(path)
     place, inside = found.as_folder
     listing = await found.workspaces.files.list(place, inside, _MOST_ENTRIES)
     near = found._replace(above=found.shown) if inside != found.path else found
-    return [fs_entry(near, entry) for entry in listing.entries]
+    headers = {"ostler-truncated": "true"} if listing.truncated else {}
+    return Response([fs_entry(near, entry) for entry in listing.entries], headers=headers)
 
 
 @get("/v1/fs/stat", operation_id="daemon.fs-stat", tags=_TAGS, role="operator", reach="server")
