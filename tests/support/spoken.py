@@ -34,6 +34,7 @@ def _daemon(events: list[Json]) -> str:
 
 SPOKEN: dict[str, Callable[[list[Json]], str]] = {
     "acp": _acp,
+    "acp2": _acp,
     "agui": _agui,
     "workflow": _workflow,
     "ui": _ui,

@@ -1,5 +1,6 @@
 """One turn of the log in every form that `?format=` offers, word for word."""
 
+import json
 from typing import Any
 
 import httpx
@@ -52,6 +53,42 @@ def test_as_acp_updates(talk: Talk) -> None:
             "content": [{"type": "content", "content": {"type": "text", "text": "3 results"}}],
         },
     ]
+
+
+def test_as_updates_of_the_second_acp(talk: Talk) -> None:
+    call = {"toolCallId": "itm_1_2", "title": "search", "kind": "search", "rawInput": {"q": 1}}
+    message = {"messageId": "itm_1_1"}
+    updates = [found for found in shown(talk, "acp2") if found["sessionUpdate"] != "session_info_update"]
+    assert updates == [
+        {"sessionUpdate": "state_update", "state": "running"},
+        {
+            "sessionUpdate": "user_message_chunk",
+            "messageId": user_item(talk),
+            "content": {"type": "text", "text": SCRIPT},
+        },
+        {"sessionUpdate": "agent_thought_chunk", **message, "content": {"type": "text", "text": "Hm"}},
+        {"sessionUpdate": "agent_message_chunk", **message, "content": {"type": "text", "text": "Hi"}},
+        {"sessionUpdate": "tool_call_update", "status": "in_progress", **call},
+        {"sessionUpdate": "tool_call_update", "status": "in_progress", **call},
+        {
+            "sessionUpdate": "tool_call_update",
+            "toolCallId": "itm_1_2",
+            "status": "completed",
+            "rawOutput": {"output": "3 results"},
+            "content": [{"type": "content", "content": {"type": "text", "text": "3 results"}}],
+        },
+        {"sessionUpdate": "state_update", "state": "idle", "stopReason": "end_turn"},
+    ]
+
+
+def test_as_the_frames_of_the_agent(talk: Talk) -> None:
+    logged = talk.api.get(f"/sessions/{talk.id}/events", params={"includeRaw": True}).json()["events"]
+    page = talk.api.get(f"/sessions/{talk.id}/events", params={"format": "raw"}).json()
+    frames = list({json.dumps(found["raw"]): found["raw"] for found in logged if "raw" in found}.values())
+    assert page["events"] == frames
+    assert len(frames) > 3
+    later = talk.api.get(f"/sessions/{talk.id}/events", params={"format": "raw", "offset": page["nextOffset"] - 3})
+    assert later.json()["events"] == [found for found in frames if found in later.json()["events"]]
 
 
 def test_as_ag_ui_events(talk: Talk) -> None:

@@ -1,6 +1,7 @@
 """Other protocols as projections of the one log, and the table of those that `?format=` offers."""
 
 from ostler.server.dialects.acp import updates as acp
+from ostler.server.dialects.acp.second import SECOND_KINDS, SecondAcpUpdates
 from ostler.server.dialects.acp.updates import AcpUpdates
 from ostler.server.dialects.agui import projection as agui
 from ostler.server.dialects.agui.projection import AguiProjection
@@ -15,6 +16,9 @@ from ostler.server.dialects.workflow.projection import WorkflowProjection
 PROJECTIONS: dict[str, Format] = {
     "acp": Format(
         about="session updates of the Agent Client Protocol", begin=AcpUpdates, tag="sessionUpdate", kinds=acp.KINDS
+    ),
+    "acp2": Format(
+        about="those of its second version", begin=SecondAcpUpdates, tag="sessionUpdate", kinds=SECOND_KINDS
     ),
     "agui": Format(about="AG-UI events", begin=AguiProjection, tag="type", kinds=agui.KINDS, spans=agui.SPANS),
     "flat": Format(

@@ -80,9 +80,9 @@ _BEFORE = "This conversation began earlier, and you have no memory of it. What w
 _AFTER = "End of what happened earlier. Go on from there; the next message is new."
 
 
-async def pages(store: Store, session_id: str, offset: int) -> AsyncIterator[list[StoredEvent]]:
+async def pages(store: Store, session_id: str, offset: int, *, raw: bool = False) -> AsyncIterator[list[StoredEvent]]:
     """The whole log after the offset, page by page."""
-    while page := await store.logs.events(session_id, offset, _EVENTS_AT_ONCE, raw=False, max_bytes=PAGE_BYTES):
+    while page := await store.logs.events(session_id, offset, _EVENTS_AT_ONCE, raw=raw, max_bytes=PAGE_BYTES):
         yield page
         offset = page[-1].number
 
