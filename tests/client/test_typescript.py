@@ -2,6 +2,7 @@
 
 import gzip
 import json
+import re
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -50,6 +51,7 @@ def check_thread(told: dict[str, Any]) -> None:
     assert ["client", "user_message_chunk"] in told["acp"]
     assert ["agent", "agent_thought_chunk"] in told["acp"]
     assert told["acpSequences"] == sorted(told["acpSequences"])
+    assert told["acpLast"] == 0, "it ends with the session, also when that was over before"
     assert told["chosen"] == ["turn.ended"] * 3, "what was asked for comes, and ends with the session"
     assert told["raw"] > 0
     assert "mock" in told["agents"]
@@ -75,6 +77,47 @@ def test_acp_events_of_broken_streams_are_those_of_whole_ones(
     told = play([str(node), str(program), (sdk.DIST / "index.js").as_uri(), server.url], tmp_path)
     assert told["broken"] == told["whole"]
     assert len(told["whole"]) > 20
+
+
+def test_nothing_that_a_stranger_does_is_lost_in_silence(node: Path, server: RunningServer, tmp_path: Path) -> None:
+    program = PROGRAMS / "surprises.mjs"
+    told = play([str(node), str(program), (sdk.DIST / "index.js").as_uri(), server.url], tmp_path)
+    assert told == {
+        "told": [True, 1],
+        "lines": "No more events come, for want of an onError: RangeError: lost",
+        "few": 3,
+        "readers": [True] * 5,
+        "signals": [0, 0, "TimeoutError"],
+        "nobody": "Cannot reach http://127.0.0.1:9. Does the server run?",
+        "page": [404, "not_found"],
+        "html": f"{server.url} answers with a page. Is it an Ostler server?",
+        "strange": True,
+    }
+
+
+def test_everything_public_has_a_sentence_and_nothing_is_any(node: Path) -> None:
+    inner = {"schema.d.ts", "sse.d.ts"}
+    declared = {path.name: path.read_text() for path in sdk.DIST.glob("*.d.ts") if path.name not in inner}
+    assert [name for name, text in declared.items() if re.search(r"\bany\b", _code(text))] == []
+    assert {name: found for name, text in declared.items() if (found := _bare(name, text))} == {}
+
+
+def _code(text: str) -> str:
+    return re.sub(r"/\*.*?\*/|//[^\n]*", "", text, flags=re.DOTALL)
+
+
+def _bare(name: str, text: str) -> list[str]:
+    """Exported names, and members of classes and interfaces, that no comment stands above."""
+    lines = text.splitlines()
+    named = re.compile(
+        r"(export (declare )?(class|interface|type|function|const) \w+|    (readonly |static )?(get )?[\w]+[?]?[:(<])"
+    )
+    skipped = re.compile(r"    " if name == "types.d.ts" else r"    (constructor|private)\b|export type \*")
+    return [
+        line
+        for before, line in zip(["", *lines], lines, strict=False)
+        if named.match(line) and not skipped.match(line) and not before.rstrip().endswith("*/")
+    ]
 
 
 def test_tools_of_the_client_are_functions(node: Path, tmp_path: Path) -> None:

@@ -1,21 +1,31 @@
 /** What the server says of a request that it refuses, or cannot do. */
 export interface Problem {
+  /** An address that stands for the kind of problem. */
   type: string;
+  /** The kind of problem, for people. */
   title: string;
+  /** The status of the answer. */
   status: number;
+  /** The kind of problem, for programs; it stays the same between versions. */
   code: string;
+  /** What happened and what to do, for people. */
   detail: string;
+  /** Which request it was. */
   instance?: string | null;
   /** For bad input: what is wrong with each field. */
   errors?: Record<string, string[]> | null;
+  /** More about it, by the kind of problem. */
   details?: Record<string, unknown> | null;
 }
 
 /** The server answered with a problem; `code` is stable, `message` is for people. */
 export class OstlerError extends Error {
   override readonly name = "OstlerError";
+  /** The kind of problem. */
   readonly code: string;
+  /** The status of the answer. */
   readonly status: number;
+  /** All that the server said. */
   readonly problem: Problem;
 
   constructor(problem: Problem) {
@@ -39,7 +49,9 @@ export class BadAnswerError extends Error {
 /** The model calls a tool of the client, and there is no function that answers. */
 export class UnansweredToolError extends Error {
   override readonly name = "UnansweredToolError";
+  /** What `session.answerCall` answers. */
   readonly questionId: string;
+  /** The name of the tool. */
   readonly tool: string;
 
   constructor(questionId: string, tool: string) {

@@ -12,6 +12,7 @@ export type * from "./types.js";
 
 /** Sessions: `create` and `open` give a handle, the rest are the operations as they are. */
 export type Sessions = Omit<Nouns["sessions"], "create"> & {
+  /** A new session; one whose `key` is there already is opened. */
   create(wanted: CreateSession, options?: CallOptions): Promise<Session>;
   /** A handle on a session that is there, by its id or key. */
   open(session: string, options?: CallOptions): Promise<Session>;
@@ -19,6 +20,7 @@ export type Sessions = Omit<Nouns["sessions"], "create"> & {
 
 /** A server's operations by noun. */
 export type Client = Omit<Nouns, "sessions"> & {
+  /** Sessions, as handles and as they are. */
   sessions: Sessions;
   /** Any operation by its id. */
   call<Id extends OperationId>(id: Id, ...given: Arguments<Id>): Promise<Result<Id>>;

@@ -4,20 +4,31 @@ import type { RunOptions, Session } from "./session.js";
 
 /** What somebody said, or did, as far as it is there. */
 export interface Entry {
+  /** The id of its item. */
   id: string;
+  /** What it is, such as `message` or `tool_call`. */
   kind: string;
+  /** Who said it, such as `user` or `assistant`. */
   role: string | undefined;
+  /** What was said so far. */
   text: string;
+  /** Whether it still grows. */
   status: "in_progress" | "completed" | "failed";
 }
 
 /** A session as a page shows it. */
 export interface SessionView {
+  /** What was said and done, in its order. */
   entries: readonly Entry[];
+  /** Permissions that nobody has decided yet. */
   permissions: readonly PermissionAsk[];
+  /** Questions that nobody has answered yet. */
   questions: readonly QuestionAsk[];
+  /** Whether a turn goes on. */
   isWorking: boolean;
+  /** What the session is called. */
   title: string | undefined;
+  /** Whether it is over for good. */
   ended: boolean;
 }
 
@@ -84,7 +95,9 @@ function withText(entries: readonly Entry[], id: string, text: string): readonly
 export interface UsedSession extends SessionView {
   /** The handle, as soon as the session was found. */
   session: Session | undefined;
+  /** What the handle knows of it. */
   info: SessionInfo | undefined;
+  /** Why it was not found, or why no more events come. */
   error: unknown;
   /** Send a prompt and wait for its turn. */
   run(input: string, options?: RunOptions): Promise<Turn>;

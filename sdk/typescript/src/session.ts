@@ -17,7 +17,9 @@ import type {
 
 /** A message of the Agent Client Protocol, and who sent it. */
 export interface AcpEvent {
+  /** Prompts are the client's; everything else is the agent's. */
   sender: "client" | "agent";
+  /** The whole message. */
   payload: {
     jsonrpc: "2.0";
     method: "session/update";
@@ -27,13 +29,17 @@ export interface AcpEvent {
   sequence: number;
 }
 
+/** How a prompt is sent. */
 export interface PromptOptions {
   /** What becomes of the prompt while the agent works; it waits if nothing is said. */
   whenBusy?: SendMessage["whenBusy"];
+  /** Sent again with the same key, the prompt is taken once. */
   idempotencyKey?: string;
 }
 
+/** How a prompt is sent, and what happens while its turn goes on. */
 export interface RunOptions extends PromptOptions {
+  /** Ends the waiting, which then throws; the turn goes on. */
   signal?: AbortSignal;
   /** Every event of this turn. */
   onEvent?: (event: Event) => void;
@@ -48,8 +54,9 @@ export interface RunOptions extends PromptOptions {
   tools?: Record<string, (input: Record<string, unknown>) => unknown>;
 }
 
+/** Where a listener begins, and who hears of its end. */
 export interface ListenOptions extends Omit<FollowOptions, "signal"> {
-  /** Why no more events come; without it the error is lost. */
+  /** Why no more events come, also if the listener threw that; without it the console is told. */
   onError?: (error: unknown) => void;
 }
 
@@ -58,21 +65,25 @@ type Rest<Id extends Parameters<Transport["call"]>[0]> = Omit<Params<Id>, "sessi
 
 /** One session; `info` is the newest state that this handle has seen. */
 export class Session {
+  /** What is known of it; `refresh` asks anew. */
   info: SessionInfo;
   readonly #transport: Transport;
   /** Up to where the log is known to hold nothing of a turn to come. */
   #seen: number;
 
+  /** `client.sessions.create` and `client.sessions.open` make one. */
   constructor(transport: Transport, info: SessionInfo) {
     this.#transport = transport;
     this.info = info;
     this.#seen = info.lastSequence;
   }
 
+  /** Its id, which the server chose. */
   get id(): string {
     return this.info.id;
   }
 
+  /** The id that its client chose. */
   get key(): string {
     return this.info.key;
   }
@@ -148,6 +159,7 @@ export class Session {
     }
   }
 
+  /** `for await (const event of session)`: the same as `events()`. */
   [Symbol.asyncIterator](): AsyncGenerator<Event> {
     return this.events();
   }
@@ -162,13 +174,14 @@ export class Session {
     return listen((signal) => this.acpEvents({ ...options, signal }), listener, options.onError);
   }
 
-  /** The log as messages of the Agent Client Protocol. */
+  /** The log as messages of the Agent Client Protocol, until the session ends. */
   async *acpEvents({ offset = 0, signal }: FollowOptions = {}): AsyncGenerator<AcpEvent> {
     const path = `/api/v1/sessions/${encodeURIComponent(this.id)}/events/sse`;
     for await (const { id, data } of this.#transport.follow(
       path,
       { format: "acp" },
       { offset, signal, shared: true },
+      ({ event }) => event === "session.ended",
     )) {
       const update = JSON.parse(data!) as AcpEvent["payload"]["params"]["update"];
       const sender = update.sessionUpdate === "user_message_chunk" ? "client" : "agent";
@@ -183,11 +196,13 @@ export class Session {
     return page.events as RawEvent[];
   }
 
+  /** Decide a permission; the agent reads `message`. */
   reply(permissionId: string, reply: PermissionReply, message?: string): Promise<Result<"asks.permission">> {
     const body = message === undefined ? { reply } : { reply, message };
     return this.#transport.call("asks.permission", { session: this.id, permission_id: permissionId, body });
   }
 
+  /** Answer a question with the labels chosen for each of its parts. */
   answer(questionId: string, answers: string[][]): Promise<Result<"asks.answer">> {
     return this.#transport.call("asks.answer", { session: this.id, question_id: questionId, body: { answers } });
   }
@@ -197,11 +212,13 @@ export class Session {
     return this.#transport.call("asks.answer", { session: this.id, question_id: questionId, body: { result } });
   }
 
+  /** Decline to answer a question; the agent reads `message`. */
   reject(questionId: string, message?: string): Promise<Result<"asks.reject">> {
     const body = message === undefined ? {} : { message };
     return this.#transport.call("asks.reject", { session: this.id, question_id: questionId, body });
   }
 
+  /** Ask how the session is now. */
   async refresh(): Promise<SessionInfo> {
     return (this.info = await this.#transport.call("sessions.get", { session: this.id }));
   }
@@ -221,6 +238,7 @@ export class Session {
     return (this.info = await this.#transport.call("sessions.cancel", { session: this.id }));
   }
 
+  /** Remove the session and its log. */
   delete(): Promise<void> {
     return this.#transport.call("sessions.delete", { session: this.id });
   }
@@ -230,10 +248,12 @@ export class Session {
     return this.#transport.call("files.list", { ...options, session: this.id });
   }
 
+  /** The content of a file of its folder. */
   readFile(path: string): Promise<Uint8Array> {
     return this.#transport.call("files.read", { session: this.id, path });
   }
 
+  /** Write a file of its folder whole. */
   writeFile(path: string, content: BodyInit): Promise<Result<"files.write">> {
     return this.#transport.call("files.write", { session: this.id, path, body: content });
   }
@@ -248,6 +268,7 @@ export class Session {
     return this.#transport.call("comments.add", { session: this.id, body });
   }
 
+  /** Give the comments to the agent as one prompt. */
   sendComments(body: Params<"comments.send">["body"] = {}): Promise<Result<"comments.send">> {
     return this.#transport.call("comments.send", { session: this.id, body });
   }
@@ -269,7 +290,7 @@ function signalOf({ signal }: { signal?: AbortSignal }): { signal?: AbortSignal 
 function listen<T>(
   follow: (signal: AbortSignal) => AsyncGenerator<T>,
   listener: (event: T) => void,
-  onError: (error: unknown) => void = () => undefined,
+  onError: (error: unknown) => void = (error) => console.error("No more events come, for want of an onError:", error),
 ): () => void {
   const over = new AbortController();
   const read = async () => {

@@ -1,7 +1,8 @@
-/** One message of an event stream; without data it only moves the position on. */
+/** One message of an event stream; without data it only moves the position on, or is a sign for who looks for it. */
 export interface Message {
   id: string;
   data: string | undefined;
+  event?: string;
 }
 
 /** Takes text in any cut and gives the whole messages in it. */
@@ -20,13 +21,15 @@ export class SseParser {
   #message(block: string): Message | undefined {
     const data: string[] = [];
     let moved = false;
+    let event: string | undefined;
     for (const line of block.replace(/^\uFEFF/, "").split("\n")) {
       const [, name, value] = /^([^:]*)(?:: ?(.*))?$/s.exec(line)!;
       if (name === "data") data.push(value ?? "");
       else if (name === "id") [this.#id, moved] = [value ?? "", true];
+      else if (name === "event" && value) event = value;
     }
     if (data.length > 0) return { id: this.#id, data: data.join("\n") };
-    return moved ? { id: this.#id, data: undefined } : undefined;
+    return moved || event ? { id: this.#id, data: undefined, ...(event ? { event } : {}) } : undefined;
   }
 }
 

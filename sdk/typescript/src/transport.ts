@@ -11,9 +11,11 @@ const SILENCE = 60_000;
 export interface ClientOptions {
   /** `http://127.0.0.1:2468` if it is left out. */
   baseUrl?: string;
+  /** The server's token, or a key that it made. */
   token?: string;
   /** The project that calls count in, for a token that may use several. */
   project?: string;
+  /** Sent with every request. */
   headers?: Record<string, string>;
   /** Another `fetch` than the one of the runtime. */
   fetch?: (url: string, init: RequestInit) => Promise<Response>;
@@ -29,11 +31,13 @@ export interface FollowOptions {
   includeRaw?: boolean;
   /** Only events of these types. */
   types?: readonly string[];
+  /** Ends the stream. */
   signal?: AbortSignal;
 }
 
 /** Sends requests and reads streams. */
 export class Transport {
+  /** Where the server is. */
   readonly baseUrl: string;
   readonly #headers: Record<string, string>;
   readonly #fetch: (url: string, init: RequestInit) => Promise<Response>;
@@ -108,6 +112,8 @@ export class Transport {
     if (response.status === 204 || !type) return undefined;
     if (type.includes("json")) return response.json();
     if (type.startsWith("text/event-stream")) return messages(response.body!);
+    if (type.startsWith("text/html"))
+      throw new BadAnswerError(`${this.baseUrl} answers with a page. Is it an Ostler server?`);
     return type.startsWith("text/") ? response.text() : new Uint8Array(await response.arrayBuffer());
   }
 
@@ -134,6 +140,7 @@ export class Transport {
         let again = 0;
         for await (const message of messages(response.body!, () => connection.alive())) {
           delay = FIRST_DELAY;
+          if (message.event && isLast(message)) return;
           const number = Number(message.id);
           if (seen !== undefined && number < seen + (shared ? 0 : 1)) continue;
           if (number !== seen) told = 0;

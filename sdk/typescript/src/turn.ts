@@ -2,12 +2,17 @@ import type { Event, PromptReceipt, Usage } from "./types.js";
 
 /** The turn of one prompt: finds it in the log, now or after it waited in the queue, and sums it up. */
 export class Turn {
+  /** What the server answered to the prompt. */
   readonly receipt: PromptReceipt;
+  /** Its id, as soon as it is known. */
   turnId: string | undefined;
   /** `undefined` while it goes on, and if the session ended first. */
   outcome: "completed" | "failed" | "interrupted" | undefined;
+  /** The last error that was told. */
   error: string | undefined;
+  /** What it has used so far, as far as the agent tells. */
   usage: Usage | undefined;
+  /** All that belongs to it. */
   readonly events: Event[] = [];
   readonly #messages: string[] = [];
   readonly #files = new Set<string>();
@@ -16,6 +21,7 @@ export class Turn {
   #current: string | undefined;
   #held: Event[] = [];
 
+  /** `session.run` makes one. */
   constructor(receipt: PromptReceipt) {
     this.receipt = receipt;
     this.turnId = receipt.turnId ?? undefined;

@@ -5,17 +5,29 @@ type Schemas = components["schemas"];
 /** Any type of the API by its name. */
 export type Schema<Name extends keyof Schemas> = Schemas[Name];
 
+/** Anything that happens in a session; comparing `type` narrows `data`. */
 export type Event = Schema<"Event">;
+/** What can happen, by its name. */
 export type EventType = Event["type"];
+/** A session as the server tells of it. */
 export type SessionInfo = Schema<"Session">;
+/** What a new session may be told. */
 export type CreateSession = Schema<"CreateSession">;
+/** A prompt as it is sent. */
 export type SendMessage = Schema<"SendMessage">;
+/** A piece of a prompt: text, or a file of the session. */
 export type InputPart = NonNullable<SendMessage["parts"]>[number];
+/** What became of a prompt: it has begun a turn, or waits. */
 export type PromptReceipt = Schema<"PromptReceipt">;
+/** Something that the agent may do only if somebody says so. */
 export type PermissionAsk = Schema<"PermissionData">;
+/** What can be said to that. */
 export type PermissionReply = Schema<"ReplyPermission">["reply"];
+/** A question of the agent. */
 export type QuestionAsk = Schema<"QuestionData">;
+/** Tokens and cost of a turn. */
 export type Usage = Schema<"UsageUpdatedData">;
+/** An entry of the transcript. */
 export type Item = Schema<"Item">;
 /** An event with the frame of the agent that it was made of, where there is one. */
 export type RawEvent = Event & { raw?: unknown };
@@ -61,12 +73,15 @@ export type Result<Id extends OperationId> =
 
 /** What goes with one call. */
 export interface CallOptions {
+  /** Ends the waiting for its answer. */
   signal?: AbortSignal;
   /** Sent again with the same name, a request gives the same answer and does nothing twice. */
   idempotencyKey?: string;
+  /** Sent with this request. */
   headers?: Record<string, string>;
 }
 
+/** What a call of an operation takes; the parameters may be left out where none is needed. */
 export type Arguments<Id extends OperationId> =
   Record<never, never> extends Params<Id>
     ? [params?: Params<Id>, options?: CallOptions]

@@ -56,11 +56,8 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
   const missing = await client.sessions.open("nobody").catch((error) => error);
   const cut = await createClient({ baseUrl, fetch: breaking(1931) }).sessions.open(session.id);
   const log = await all(cut);
-  const acp = [];
-  for await (const event of cut.acpEvents()) {
-    acp.push(event);
-    if (JSON.stringify(event.payload).includes("Thrice")) break;
-  }
+  const acp = await all(cut.acpEvents());
+  const nothing = await all(cut.acpEvents({ offset: log.at(-1).sequence }));
   const page = await client.getEvents(session.id, { includeRaw: true, limit: 500 });
   return {
     text: turn.text,
@@ -78,6 +75,7 @@ export async function thread({ createClient, OstlerError }, baseUrl) {
     last: (await session.refresh()).lastSequence,
     acp: acp.map(({ sender, payload }) => [sender, payload.params?.update?.sessionUpdate]),
     acpSequences: acp.map(({ sequence }) => sequence),
+    acpLast: JSON.stringify(acp.at(-1).payload).includes("Thrice") && nothing.length,
     chosen: chosen.map((event) => event.type),
     raw: page.filter((event) => event.raw !== undefined).length,
     agents: (await client.agents.list()).items.map((agent) => agent.id),
