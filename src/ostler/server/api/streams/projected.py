@@ -54,7 +54,7 @@ class NativeFrames:
         self._frame: bytes | None = None
         self._made: set[tuple[bytes, bytes]] = set()
 
-    def feed(self, stored: StoredEvent) -> list[bytes]:
+    def take(self, stored: StoredEvent) -> list[bytes]:
         """The frame that this event was made of, unless events before it were made of it too."""
         if stored.raw is None:
             return []
@@ -124,7 +124,7 @@ async def _opened(
     """The log for a reader that has everything up to the offset, and where to begin to read."""
     start = await turn_boundary(services.sessions, record.id, offset)
     if found == "raw":
-        return _ProjectedLog(NativeFrames().feed, offset=offset, past=LeftBehind()), start.offset
+        return _ProjectedLog(NativeFrames().take, offset=offset, past=LeftBehind()), start.offset
     past = LeftBehind() if found.is_log else await left_behind(services.sessions, record)
     projection = found.begin(await subject_in(services, record, start.turns))
 

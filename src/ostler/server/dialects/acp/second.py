@@ -44,10 +44,10 @@ class SecondAcpUpdates:
         """What this event becomes."""
         if isinstance(event, FileChanged):
             self._note(event)
-        told = [found for update in self._first.feed(event) if (found := self._reworded(update)) is not None]
+        updates = [found for update in self._first.feed(event) if (found := self._reworded(update)) is not None]
         more = {"_meta": {"ostler": {"sequence": event.sequence}}}
         own = [{**update, **more} for update in self._own(event)]
-        return [*own, *told] if isinstance(event, TurnStarted) else [*told, *own]
+        return [*own, *updates] if isinstance(event, TurnStarted) else [*updates, *own]
 
     def _note(self, event: FileChanged) -> None:
         path = str(PurePosixPath(self._cwd) / event.data.path)

@@ -164,8 +164,8 @@ async def create_session(
     agent = await runner_agents.describe_agent(services.runners, find_agent(services, data.agent).id)
     wanted = translation.create_session(session, data, agent, await _instructions(services, data))
     if (error := await _installed(services, agent, data.agent_version)) is not None:
-        said = str(translation.reworded(error, session, _names(services)))
-        return translation.unhealthy(session, data.agent, translation.install_error(error), said)
+        message = str(translation.reworded(error, session, _names(services)))
+        return translation.unhealthy(session, data.agent, translation.install_error(error), message)
     if data.validate_token and (reason := await _token_error(services, agent, data.token)) is not None:
         return translation.unhealthy(session, data.agent, "tokenError", reason)
     live = await _created(services, project, wanted)
@@ -173,8 +173,8 @@ async def create_session(
         await live.agent.start()
     except AgentStartFailed as failed:
         await services.sessions.delete(project, session)
-        said = str(translation.reworded(failed, session, _names(services)))
-        return translation.unhealthy(session, data.agent, translation.start_error(failed), said)
+        message = str(translation.reworded(failed, session, _names(services)))
+        return translation.unhealthy(session, data.agent, translation.start_error(failed), message)
     return DaemonSessionCreated(healthy=True, native_session_id=await _native_name(live.core))
 
 
