@@ -17,4 +17,5 @@ def listed_view(session: Session) -> Session:
 def live_view(live: LiveSession) -> Session:
     """A session that is in memory."""
     session = live.core
-    return session_view(session.record, session.shown, session.last, session.updated_at, live.agent.process)
+    view = session_view(session.record, session.shown, session.last, session.updated_at)
+    return msgspec.structs.replace(view, process=live.agent.process)

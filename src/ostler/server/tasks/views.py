@@ -7,7 +7,7 @@ from ostler.server.sessions.log.state import SessionState, is_waited_for
 from ostler.server.sessions.settings import settings_shown
 from ostler.server.store.records import SessionRecord
 from ostler.wire.runners import Placement, SessionRunner
-from ostler.wire.sessions import ProcessInfo, Session, UsageView
+from ostler.wire.sessions import Session, UsageView
 from ostler.wire.tasks import (
     Delivered,
     SessionAgent,
@@ -44,10 +44,8 @@ def task_created(
     return TaskCreated(id=record.id, status=state.status, links=links_of(record.id), webhooks=webhooks)
 
 
-def session_view(
-    record: SessionRecord, state: SessionState, last: int, updated_at: str, process: ProcessInfo | None = None
-) -> Session:
-    """A session as clients see it, whoever started it; values of env never leave the server."""
+def session_view(record: SessionRecord, state: SessionState, last: int, updated_at: str) -> Session:
+    """A session as clients see it, whoever started it, without its process; values of env never leave the server."""
     settings, task = settings_shown(record, state), record.task
     return Session(
         id=record.id,
@@ -96,7 +94,6 @@ def session_view(
         error=state.error,
         limited_until=limit.until if (limit := state.limit) and limit.status == "reached" else None,
         waits_for_limit=is_waited_for(state.limit),
-        process=process,
         workspace_id=state.workspace_id,
         forked_from=state.forked_from,
         usage=shown_as(UsageView, state.usage),

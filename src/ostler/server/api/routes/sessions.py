@@ -111,9 +111,9 @@ async def get_session(session: str, services: Services, project: str) -> Session
 
 def stored_view(services: Services, record: SessionRecord) -> Session:
     """A session that may be in memory or not."""
-    view = session_view(
-        record, *services.sessions.registry.state_of(record), services.sessions.registry.process_of(record)
-    )
+    registry = services.sessions.registry
+    view = session_view(record, *registry.state_of(record))
+    view = msgspec.structs.replace(view, process=registry.process_of(record))
     is_over = view.status in TERMINAL
     if record.runner is None and not is_over:
         reason = waiting_for(services.runners, record.agent, record.needs, record.tenant)
