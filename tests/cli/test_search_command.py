@@ -13,7 +13,8 @@ def test_what_was_said_is_shown_with_its_session(server: RunningServer, ostler: 
         wait_until(lambda: client.sessions.search("kakapo").is_complete, what="a complete index")
     shown = ostler("search", "kakapo", "clim", "--from", "agent")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert shown.stdout.splitlines()[0].startswith(f"{session.id}  ")
+    shown_id, _, rest = shown.stdout.splitlines()[0].partition("  ")
+    assert (session.id.startswith(shown_id), "Birds" in rest) == (True, True)
     assert shown.stdout.splitlines()[0].endswith("  mock, agent  Birds")
     assert shown.stdout.splitlines()[1].strip() == "The kakapo climbs."
     assert ostler("sessions", "search", "kaka", "--session", session.key, "--json").stdout.count('"excerpt"') == 2
