@@ -3,6 +3,7 @@ import { lazy, Suspense, useEffect, useState } from "react";
 import { Link, Redirect, Route, Switch, useLocation } from "wouter";
 import { connection } from "./api/connection";
 import { Boundary } from "./parts/boundary";
+import { Palette } from "./parts/palette";
 import { Toasts } from "./parts/toasts";
 import { Shell, switcherOf } from "./shell";
 import { isForeign } from "./state/keys";
@@ -19,7 +20,6 @@ import { collected, collectTyped } from "./state/typed";
 const sessions = location.pathname === "/" ? import("./pages/sessions") : undefined;
 const SessionsPage = lazy(() => sessions ?? import("./pages/sessions"));
 const ConnectPage = lazy(() => import("./pages/connect"));
-const Palette = lazy(() => import("./parts/palette"));
 const Help = lazy(() => import("./parts/help"));
 const SessionPage = lazy(() => import("./pages/session"));
 const ReviewPage = lazy(() => import("./pages/review"));
@@ -88,14 +88,12 @@ function Frame({ onConnect }: { onConnect(): void }) {
         </Boundary>
       </Shell>
       {overlay === "palette" && (
-        <Suspense fallback={null}>
-          <Palette
-            onClose={() => setOverlay(undefined)}
-            onHelp={() => setOverlay("help")}
-            onConnect={onConnect}
-            onPair={() => setOverlay("pair")}
-          />
-        </Suspense>
+        <Palette
+          onClose={() => setOverlay(undefined)}
+          onHelp={() => setOverlay("help")}
+          onConnect={onConnect}
+          onPair={() => setOverlay("pair")}
+        />
       )}
       {overlay === "help" && (
         <Suspense fallback={null}>
@@ -166,7 +164,6 @@ function useGlobalKeys(setOverlay: (overlay: "palette" | "help") => void): void 
     const listen = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
-        if (!document.querySelector("dialog[open]")) collectTyped();
         setOverlay("palette");
         return;
       }

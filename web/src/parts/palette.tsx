@@ -1,5 +1,5 @@
 // Everything by name: Ctrl+K or Cmd+K, a few letters, Enter.
-import { Fragment, useEffect, useMemo, useState, type KeyboardEvent } from "react";
+import { Fragment, useMemo, useState, type KeyboardEvent } from "react";
 import { useLocation } from "wouter";
 import { matches, titleOf } from "../state/titles";
 import { actionsOf } from "../session/actions";
@@ -8,7 +8,6 @@ import { openedPrompts } from "../state/prompts";
 import { overview } from "../state/sessions";
 import { useStore } from "../state/store";
 import { toggleTheme } from "../state/theme";
-import { takeTyped } from "../state/typed";
 import { writtenFor } from "../state/written";
 import { Dialog } from "./dialog";
 import { Dot, needOf } from "./status";
@@ -36,10 +35,9 @@ interface Props {
   onPair(): void;
 }
 
-export default function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
+export function Palette({ onClose, onHelp, onConnect, onPair }: Props) {
   const { sessions } = useStore(overview);
   const [text, setText] = useState("");
-  useEffect(() => takeTyped((typed) => setText((known) => known + typed.replaceAll("\n", ""))), []);
   const [at, setAt] = useState(0);
   const [path, go] = useLocation();
   const entries = useMemo(() => {
