@@ -15,7 +15,7 @@ from ostler.server.dialects.ai_sdk.projection import UiProjection
 from ostler.server.dialects.daemon.projection import EVENT_TYPES, daemon_event
 from ostler.server.dialects.flat.projection import LINES
 from ostler.server.dialects.formats import Format, Span, Subject
-from ostler.server.store import outline
+from ostler.server.store import bursts
 from ostler.server.store.records import StoredEvent
 from ostler.wire.events import AnyEvent, UnknownEvent
 from ostler.wire.parts import ImagePart
@@ -141,7 +141,7 @@ def test_a_projection_can_begin_with_any_turn(name: str, log: list[AnyEvent]) ->
 
 def test_what_is_kept_as_lines_is_what_flat_lines_are_made_of() -> None:
     lines = {str(kind.__struct_config__.tag) for kind in LINES}  # type: ignore[attr-defined]  # they are structs
-    assert lines == {*outline.LINES, "item.completed", "host.log"}  # output is in the log alone
+    assert lines == {*bursts.LINES, "item.completed", "host.log"}  # output is in the log alone
 
 
 def test_a_picture_of_the_agent_is_a_link_in_an_editor() -> None:
