@@ -51,6 +51,8 @@ def _seeded(name: str, *rules: str, **more: object) -> Seeded:
     return Seeded(name=name, rules=frozenset(rules), env=env, **more)  # type: ignore[arg-type]  # fields by name
 
 
+_ENOUGH_FOR_READERS = "23"
+"""Of six kinds of harm only the first cuts readers off, and that often before they have read anything."""
 POWER = replace(PLAN, kinds=("power",), kills=3, seconds=6)
 SEEDED = (
     _seeded("none"),
@@ -68,7 +70,7 @@ SEEDED = (
     _seeded("normal-sync", "I2", "I4", plan=POWER, args=("--database-sync", "normal")),
     _seeded("cluster-none", is_cluster=True),
     _seeded("cluster-repeat-a-step", "I4", "I8", "I6", is_cluster=True),
-    _seeded("cluster-late-resume", "I4", is_cluster=True, args=("--resume-after", "1")),
+    _seeded("cluster-late-resume", "I4", is_cluster=True, args=("--resume-after", "1", "--kills", _ENOUGH_FOR_READERS)),
 )
 
 
