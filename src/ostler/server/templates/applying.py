@@ -210,7 +210,7 @@ def _invalid(field: str, reason: str) -> InvalidRequest:
 
 def given_fields(kind: type[msgspec.Struct], sent: Any) -> frozenset[str]:
     """The fields that a body names, as we call them; what is null is not said."""
-    names: dict[str, str] = {field.encode_name: field.name for field in msgspec.structs.fields(kind)}
+    names = dict(zip(kind.__struct_encode_fields__, kind.__struct_fields__, strict=True))
     named: dict[str, Any] = sent if isinstance(sent, dict) else {}
     return frozenset(names.get(name, name) for name, value in named.items() if value is not None)
 
