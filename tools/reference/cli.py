@@ -23,7 +23,8 @@ def _section(path: str, help_text: str) -> tuple[str, str]:
 
 
 def _walk(command: click.Command, parent: click.Context | None, name: str) -> Iterator[tuple[str, str]]:
-    context = click.Context(command, parent=parent, info_name=name, terminal_width=100, max_content_width=100)
+    settings = {**command.context_settings, "terminal_width": 100, "max_content_width": 100}
+    context = click.Context(command, parent=parent, info_name=name, **settings)
     yield context.command_path, command.get_help(context)
     if isinstance(command, click.Group):
         for child_name in command.list_commands(context):
